@@ -2,9 +2,9 @@
 // and takes each directory's lock around the writing in it.
 //
 // Nodes know their directories by open descriptors and their files by name
-// below those; every operation runs as its caller; the gate makes an operation
-// wait for a lock without making readers wait.
+// below those; every operation runs as its caller; package gate makes an
+// operation wait for a lock without making readers wait.
 //
-// It imports lock, procid, internal/cred, go-fuse, logrus and
+// It imports fs/gate, lock, procid, internal/cred, go-fuse, logrus and
 // golang.org/x/sys.
 package fs
