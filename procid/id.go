@@ -76,5 +76,9 @@ const (
 // nobody's. Two callers are of the same job if and only if their Jobs are
 // equal.
 type Job struct {
-	key string
+	// name says the policy and the id, as people read it.
+	name string
+	// birth tells apart two jobs to which the kernel gave one id, one after
+	// the other: see JobOf.
+	birth uint64
 }
