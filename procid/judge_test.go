@@ -79,6 +79,17 @@ func TestJudgeBoot(t *testing.T) {
 	}
 }
 
+// What the record decides, nobody is looked for.
+func TestJudgeForeign(t *testing.T) {
+	l := machineFiles().local(t)
+	l.open = func(int) (int, error) { t.Error("a process was looked for"); return -1, unix.ESRCH }
+	id := l.ID()
+	id.Boot, id.Fingerprint = strings.Repeat("ab", 16), "0123456789abcdef"
+	if j := l.Judge(id); j.Verdict != Foreign || !j.SharedMachine {
+		t.Errorf("%+v", j)
+	}
+}
+
 // No identity but a whole one of a former boot is dead by its record alone.
 func FuzzJudgeBoot(f *testing.F) {
 	f.Add(testMachine, testBoot, "0123456789abcdef", 1, uint64(1), uint64(initialPIDNS))
