@@ -2,6 +2,9 @@ package gate
 
 import (
 	"context"
+	"errors"
+	"io"
+	"sync"
 	"syscall"
 	"time"
 
@@ -19,12 +22,16 @@ type Caller struct {
 	Cred cred.Cred
 	// NonBlock reports O_NONBLOCK: EAGAIN in place of a wait.
 	NonBlock bool
+	// Once reports that the kernel does not repeat the operation after
+	// ESTALE, as with the MKNOD of a bind(2): it is never sent around.
+	Once bool
 }
 
 // Dir is a directory that operations wait for.
 type Dir interface {
 	// Place returns the directory as the lock manager knows it, opened as
-	// the caller.
+	// the caller. It asks no server. The Place may be opened after the
+	// request that it was made for has been answered.
 	Place(c cred.Cred) lock.Place
 }
 
@@ -42,35 +49,246 @@ type Config struct {
 	Log   *logrus.Logger
 }
 
+// locks is what a gate asks of the lock manager and of its holds.
+type locks interface {
+	Acquire(ctx context.Context, r lock.Request) (*lock.Hold, error)
+	AcquireBoth(ctx context.Context, a, b lock.Request) (ha, hb *lock.Hold, err error)
+	release(h *lock.Hold)
+	lost(h *lock.Hold) bool
+}
+
+type manager struct{ *lock.Manager }
+
+func (manager) release(h *lock.Hold)   { h.Release() }
+func (manager) lost(h *lock.Hold) bool { return h.Err() != nil }
+
 // Gate makes operations wait.
-type Gate struct{}
+type Gate struct {
+	locks      locks
+	host       host
+	users      *users
+	jobs       procid.JobPolicy
+	wait       time.Duration
+	lastResort time.Duration
+	mount      string
+	log        *logrus.Logger
+
+	// closing ends when the gate does.
+	closing context.Context
+	close   context.CancelFunc
+	// running counts the requests in the gate, and the reaper.
+	running sync.WaitGroup
+
+	// mu is never held over a call of locks, host or users.
+	mu      sync.Mutex
+	closed  bool
+	reaping bool
+	// tickets are the threads that were sent around, by their ids.
+	tickets map[int]*ticket
+	// expected counts, by directory, the tickets that Pending tells of.
+	expected map[lock.Key]int
+	// virtual counts the open virtual files of a directory's lock.
+	virtual map[lock.Key]map[descriptor]int
+}
 
 // New returns a gate. Close ends it.
-func New(c Config) *Gate { return nil }
+func New(c Config) *Gate { return newGate(c, manager{c.Locks}, thisHost{}, lookupUser) }
+
+func newGate(c Config, l locks, h host, lookup func(uint32) string) *Gate {
+	g := &Gate{
+		locks: l, host: h, users: newUsers(lookup),
+		jobs: c.Jobs, wait: c.Wait, lastResort: c.LastResort, mount: c.Mount, log: c.Log,
+		tickets:  make(map[int]*ticket),
+		expected: make(map[lock.Key]int),
+		virtual:  make(map[lock.Key]map[descriptor]int),
+	}
+	if g.log == nil {
+		g.log = logrus.New()
+		g.log.SetOutput(io.Discard)
+	}
+	g.closing, g.close = context.WithCancel(context.Background())
+	return g
+}
 
 // Alter returns a hold of d's lock for an operation in d during which the
 // kernel holds d's inode lock. If the lock is not to be had at once it answers
 // ESTALE the first time, so that the thread comes back through Attributes.
 // The caller of Alter releases the hold.
+//
+// Other errors: EBUSY if another job holds the lock and the wait is over or
+// there is to be none; EAGAIN for the same if c.NonBlock; EDEADLK; EINTR after
+// a signal that ends a wait; ENOTCONN after Close; else the error with which
+// the lock could not be taken.
 func (g *Gate) Alter(ctx context.Context, c Caller, d Dir) (*lock.Hold, syscall.Errno) {
-	return nil, 0
+	holds, no := g.alter(ctx, c, d)
+	if no != 0 {
+		return nil, no
+	}
+	return holds[0], 0
 }
 
-// AlterBoth is Alter for an operation in two directories: both holds or none.
+// AlterBoth is Alter for an operation in two different directories: both holds
+// or none. The wait is in the Attributes of whichever the kernel asks for first.
 func (g *Gate) AlterBoth(ctx context.Context, c Caller, a, b Dir) (ha, hb *lock.Hold, no syscall.Errno) {
-	return nil, nil, 0
+	holds, no := g.alter(ctx, c, a, b)
+	if no != 0 {
+		return nil, nil, no
+	}
+	return holds[0], holds[1], 0
+}
+
+func (g *Gate) alter(ctx context.Context, c Caller, dirs ...Dir) ([]*lock.Hold, syscall.Errno) {
+	if !g.enter() {
+		return nil, syscall.ENOTCONN
+	}
+	defer g.running.Done()
+	places := make([]lock.Place, len(dirs))
+	for i, d := range dirs {
+		places[i] = d.Place(c.Cred)
+	}
+	holds, again := g.arrive(c.TID, places)
+	if holds != nil {
+		return holds, 0
+	}
+	reqs := g.requests(c, places)
+	holds, err := g.try(ctx, c.TID, reqs)
+	if err == nil {
+		return holds, 0
+	}
+	busy := isHeld(err)
+	if busy && (c.NonBlock || g.wait == 0) {
+		return nil, g.answer(c, reqs, err)
+	}
+	if !again && !c.Once && (busy || lock.Errno(err) == syscall.ESTALE) {
+		if thread, e := g.host.find(c.TID); e == nil {
+			return nil, g.sendAround(thread, reqs, busy)
+		}
+	}
+	if !busy {
+		return nil, g.answer(c, reqs, err)
+	}
+	holds, err = g.acquire(ctx, c.TID, reqs, g.inside())
+	if err != nil {
+		return nil, g.answer(c, reqs, err)
+	}
+	return holds, 0
+}
+
+// inside is how long an operation may wait in its own request.
+func (g *Gate) inside() time.Duration {
+	if g.wait < 0 {
+		return g.lastResort
+	}
+	return min(g.wait, g.lastResort)
 }
 
 // Attributes is called before each GETATTR of the directory d is answered:
 // it waits there if Alter has sent the thread around, and else returns at
-// once. An error is the answer to the GETATTR.
-func (g *Gate) Attributes(ctx context.Context, c Caller, d Dir) syscall.Errno { return 0 }
+// once, without a request to the server. An error is the answer to the
+// GETATTR: it ends the kernel's walk, and the operation with it.
+func (g *Gate) Attributes(ctx context.Context, c Caller, d Dir) syscall.Errno {
+	t := g.peek(c.TID)
+	if t == nil {
+		return 0
+	}
+	place := d.Place(c.Cred)
+	if thread, err := g.host.find(c.TID); err != nil || thread != t.thread {
+		return 0 // of an ended thread with the same id: the reaper's
+	}
+	reqs := g.begin(t, place)
+	if reqs == nil {
+		return 0
+	}
+	defer g.running.Done()
+	g.adopt(c.TID, reqs)
+	holds, err := g.acquire(ctx, c.TID, reqs, g.wait)
+	if err == nil && ctx.Err() != nil && g.host.endsWait(c.TID) {
+		// Granted and interrupted at once. The thread will hardly come for it.
+		g.release(holds)
+		err = syscall.EINTR
+	}
+	if err != nil {
+		g.forget(t)
+		return g.answer(c, reqs, err)
+	}
+	return g.reserve(t, holds)
+}
 
 // Open returns a hold of d's lock for an operation during which the kernel
-// holds no directory's inode lock: it waits in place.
+// holds no directory's inode lock: it waits in place. Its errors are Alter's,
+// without the ESTALE of the gate's own.
 func (g *Gate) Open(ctx context.Context, c Caller, d Dir) (*lock.Hold, syscall.Errno) {
-	return nil, 0
+	h, _, no := g.open(ctx, c, d)
+	return h, no
+}
+
+// open is Open, and also returns the job that holds.
+func (g *Gate) open(ctx context.Context, c Caller, d Dir) (*lock.Hold, procid.Job, syscall.Errno) {
+	if !g.enter() {
+		return nil, procid.Job{}, syscall.ENOTCONN
+	}
+	defer g.running.Done()
+	places := []lock.Place{d.Place(c.Cred)}
+	reqs := g.requests(c, places)
+	// A CREATE that was sent around comes back as an OPEN if somebody else has
+	// made the file meanwhile. Its reservation is of the same job.
+	holds, _ := g.arrive(c.TID, places)
+	if holds != nil {
+		return holds[0], reqs[0].Job, 0
+	}
+	holds, err := g.try(ctx, c.TID, reqs)
+	if isHeld(err) && !c.NonBlock && g.wait != 0 {
+		holds, err = g.acquire(ctx, c.TID, reqs, g.wait)
+	}
+	if err != nil {
+		return nil, procid.Job{}, g.answer(c, reqs, err)
+	}
+	return holds[0], reqs[0].Job, 0
+}
+
+// answer turns an error of a take into the one that the program gets.
+func (g *Gate) answer(c Caller, reqs []lock.Request, err error) syscall.Errno {
+	no := lock.Errno(err)
+	if isHeld(err) && c.NonBlock {
+		no = syscall.EAGAIN
+	}
+	level := logrus.DebugLevel
+	if no == syscall.EDEADLK {
+		level = logrus.WarnLevel
+	}
+	for _, r := range reqs {
+		entry(g.log, r.Place.Path, r.Cause).WithError(err).Log(level, "an operation ends without the lock of "+r.Place.Path)
+	}
+	return no
+}
+
+func isHeld(err error) bool {
+	var held *lock.HeldError
+	return errors.As(err, &held)
+}
+
+// enter reports whether the gate is open. Then Close waits for
+// running.Done.
+func (g *Gate) enter() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.closed {
+		g.running.Add(1)
+	}
+	return !g.closed
 }
 
 // Close ends the gate: reservations are released, waits end with ENOTCONN.
-func (g *Gate) Close() {}
+// It returns when they have. What has been granted stays its holder's.
+func (g *Gate) Close() {
+	g.mu.Lock()
+	g.closed = true
+	var holds []*lock.Hold
+	for _, t := range g.tickets {
+		holds = append(holds, g.drop(t)...)
+	}
+	g.mu.Unlock()
+	g.close()
+	g.release(holds)
+	g.running.Wait()
+}

@@ -1,0 +1,90 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"syscall"
+	"time"
+
+	"github.com/lockfs/lockfs/lock"
+)
+
+// lookAgain is how often a caller's signals are looked at after one that does
+// not end its wait: the kernel tells of the first one only.
+const lookAgain = 200 * time.Millisecond
+
+// try is acquire without a wait. A caller who has a virtual file of a held
+// lock open is then of the job that opened it, in reqs too.
+func (g *Gate) try(ctx context.Context, tid int, reqs []lock.Request) ([]*lock.Hold, error) {
+	holds, err := g.acquire(ctx, tid, reqs, 0)
+	if !isHeld(err) || !g.adopt(tid, reqs) {
+		return holds, err
+	}
+	if len(reqs) == 2 && reqs[0].Job != reqs[1].Job {
+		// Each lock is held through a descriptor of the caller's, by a job of
+		// its own: both are to be had without a wait.
+		holds, err = g.acquire(ctx, tid, reqs[:1], 0)
+		if err == nil {
+			var more []*lock.Hold
+			if more, err = g.acquire(ctx, tid, reqs[1:], 0); err == nil {
+				return append(holds, more...), nil
+			}
+			g.release(holds)
+		}
+		reqs[1].Job = reqs[0].Job
+		return nil, err
+	}
+	return g.acquire(ctx, tid, reqs, 0)
+}
+
+// acquire takes the locks of one or two requests, or none, and waits no
+// longer than wait if another job holds one. A signal that ends a wait gives
+// EINTR, the gate's end lock.ErrClosed.
+func (g *Gate) acquire(ctx context.Context, tid int, reqs []lock.Request, wait time.Duration) ([]*lock.Hold, error) {
+	ctx, end := g.patience(ctx, tid)
+	defer end()
+	for i := range reqs {
+		reqs[i].Wait = wait
+	}
+	var holds []*lock.Hold
+	var err error
+	if len(reqs) == 1 {
+		var h *lock.Hold
+		h, err = g.locks.Acquire(ctx, reqs[0])
+		holds = []*lock.Hold{h}
+	} else {
+		var a, b *lock.Hold
+		a, b, err = g.locks.AcquireBoth(ctx, reqs[0], reqs[1])
+		holds = []*lock.Hold{a, b}
+	}
+	switch {
+	case err == nil:
+		return holds, nil
+	case errors.Is(err, context.Canceled):
+		return nil, context.Cause(ctx)
+	}
+	return nil, err
+}
+
+// patience returns a context that does not end with ctx, which ends at any
+// signal, but when the caller's signals end a wait, or with the gate. The
+// caller calls end.
+func (g *Gate) patience(ctx context.Context, tid int) (patient context.Context, end func()) {
+	patient, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stopSignals := context.AfterFunc(ctx, func() {
+		for !g.host.endsWait(tid) {
+			select {
+			case <-patient.Done():
+				return
+			case <-time.After(lookAgain):
+			}
+		}
+		cancel(syscall.EINTR)
+	})
+	stopClosing := context.AfterFunc(g.closing, func() { cancel(lock.ErrClosed) })
+	return patient, func() {
+		stopSignals()
+		stopClosing()
+		cancel(nil)
+	}
+}
