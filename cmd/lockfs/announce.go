@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A daemon's end is seen through a socket that it listens on and never accepts
+// from: a connection to it is closed by the kernel when the daemon has ended,
+// however it ended. Its name is the mount's device number, which no other mount
+// of this kernel has, in the abstract name space (unix(7)), where nothing can
+// be left behind.
+
+// endSocket returns the name of the socket of the mount with the device number
+// dev ("major:minor").
+func endSocket(dev string) string { return "@lockfs/mount/" + dev }
+
+// announce listens for those who want to know the end of the daemon of the
+// mount at point, which is this process.
+func announce(point string) (io.Closer, error) {
+	m, err := topMount(point)
+	if err != nil {
+		return nil, err
+	}
+	if m == nil {
+		return nil, fmt.Errorf("%s is not mounted", point)
+	}
+	return net.Listen("unix", endSocket(m.dev))
+}
+
+// findDaemon returns a connection to the daemon of the mount with the device
+// number dev, or nil if it has ended already.
+func findDaemon(ctx context.Context, dev string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", endSocket(dev))
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := trusted(conn.(*net.UnixConn)); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// trusted returns an error unless root or this user listens at the other end:
+// anybody may bind an abstract name.
+func trusted(conn *net.UnixConn) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var cred *unix.Ucred
+	var cerr error
+	if err := raw.Control(func(fd uintptr) {
+		cred, cerr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil {
+		return err
+	}
+	if cerr != nil {
+		return cerr
+	}
+	if cred.Uid != 0 && int(cred.Uid) != os.Geteuid() {
+		return fmt.Errorf("user %d listens in the daemon's place", cred.Uid)
+	}
+	return nil
+}
+
+// awaitEnd returns when the daemon has ended, or with ctx's error.
+func awaitEnd(ctx context.Context, daemon net.Conn) error {
+	stop := context.AfterFunc(ctx, func() { daemon.Close() })
+	defer stop()
+	_, err := io.Copy(io.Discard, daemon)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if errors.Is(err, syscall.ECONNRESET) {
+		return nil // it ended without having accepted us
+	}
+	return err
+}

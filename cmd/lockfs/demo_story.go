@@ -1,0 +1,5 @@
+package main
+
+import "io"
+
+func runDemo(io.Writer) error { return nil }

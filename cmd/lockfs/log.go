@@ -1,0 +1,36 @@
+package main
+
+import (
+	"io"
+
+	"github.com/sirupsen/logrus"
+	"github.com/spf13/pflag"
+)
+
+// logFlags are the flags of a command that logs.
+type logFlags struct{ level, format string }
+
+func (f *logFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.level, "log-level", "info", "log events of this level and above: debug, info, warning, error")
+	flags.StringVar(&f.format, "log-format", "text", "one line an event: text or json")
+}
+
+// logger returns a logger that writes to w.
+func (f *logFlags) logger(w io.Writer) (*logrus.Logger, error) {
+	log := logrus.New()
+	log.SetOutput(w)
+	level, err := logrus.ParseLevel(f.level)
+	if err != nil {
+		return nil, usage("--log-level: %w", err)
+	}
+	log.SetLevel(level)
+	switch f.format {
+	case "text":
+		log.SetFormatter(&logrus.TextFormatter{FullTimestamp: true, DisableColors: true})
+	case "json":
+		log.SetFormatter(&logrus.JSONFormatter{})
+	default:
+		return nil, usage("--log-format: %q is neither text nor json", f.format)
+	}
+	return log, nil
+}

@@ -1,0 +1,67 @@
+// Command lockfs mounts a directory tree so that writing in each of its
+// directories happens only under that directory's lock, which every host that
+// shares the tree respects. See README.md.
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	err := newCommand().Execute()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "lockfs:", err)
+	}
+	os.Exit(exitCode(err))
+}
+
+// newCommand returns the command with all of its subcommands.
+func newCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "lockfs",
+		Short: "A lock per directory for programs that know of none",
+		Long: `lockfs mounts a tree that several hosts share, on NFS as a rule, so that writing in a
+directory happens only under that directory's lock. Programs need no change: they
+write through the mount, and where two jobs meet, one of them waits. Reading never does.
+
+Exit codes: 0 done; 64 usage; 69 this machine is not fit; 70 a lock directory is in a
+state that lockfs never makes; 73 the mount cannot be made; 74 an I/O error, or an unknown
+outcome; 75 held or in use; 76 the lock was lost; 77 not permitted.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage("there is no command %q; see lockfs --help", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cmd.SetOut(cmd.ErrOrStderr())
+			return withCode(exitUsage, fmt.Errorf("which command?\n\n%s", strings.TrimSpace(cmd.UsageString())))
+		},
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return withCode(exitUsage, err) })
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(newMount(), newUmount(), newStatus(), newDemo(), newVersion())
+	return root
+}
+
+// usage returns an error that ends the command with exitUsage.
+func usage(format string, a ...any) error { return withCode(exitUsage, fmt.Errorf(format, a...)) }
+
+// wants returns a check that the arguments are those of the given names; a
+// last name with "..." takes one or more.
+func wants(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		many := len(names) > 0 && strings.HasSuffix(names[len(names)-1], "...")
+		if len(args) == len(names) || many && len(args) > len(names) {
+			return nil
+		}
+		return usage("%s wants %d argument(s) (%s), not %d; see %s --help",
+			cmd.CommandPath(), len(names), strings.Join(names, " "), len(args), cmd.CommandPath())
+	}
+}

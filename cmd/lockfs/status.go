@@ -1,0 +1,196 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/lockfs/lockfs/internal/cred"
+	"github.com/lockfs/lockfs/lock"
+	"github.com/lockfs/lockfs/procid"
+)
+
+func newStatus() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "status PATH...",
+		Short: "Say who holds a directory's lock, who waits, and whether the holder is alive",
+		Long: `Say of each PATH who holds its lock: PATH is a directory in a lockfs mount or in the tree
+itself, or a file, whose lock is its directory's. In a mount the jobs of this host that wait
+are named too. Nothing is changed. Exit 70 if a lock directory is in a state that lockfs
+never makes.`,
+		Args: wants("PATH..."),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			self, err := procid.Self()
+			if err != nil {
+				return err
+			}
+			var failed []error
+			for _, path := range args {
+				st, err := statusOf(path, self.Judge)
+				if err == nil {
+					err = printStatus(cmd.OutOrStdout(), st, asJSON)
+				}
+				if err == nil && st.State == lock.Odd {
+					err = fmt.Errorf("%s: %w", st.Path, lock.ErrOdd)
+				}
+				if err != nil {
+					failed = append(failed, err)
+				}
+			}
+			return errors.Join(failed...)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a path, each in a line")
+	return cmd
+}
+
+// statusOf looks at the lock that protects path.
+func statusOf(path string, judge lock.Judge) (lock.Status, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return lock.Status{}, err
+	}
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.ENOTDIR) {
+		path = filepath.Dir(path)
+		fd, err = unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	}
+	if err != nil {
+		return lock.Status{}, fmt.Errorf("%s: %w", path, err)
+	}
+	defer unix.Close(fd)
+
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(fd, &fs); err != nil {
+		return lock.Status{}, fmt.Errorf("%s: statfs: %w", path, err)
+	}
+	if fs.Type == unix.FUSE_SUPER_MAGIC {
+		st, err := mountStatus(fd, path)
+		// Another FUSE file system has no such attribute.
+		if !errors.Is(err, unix.ENODATA) && !errors.Is(err, unix.ENOTSUP) && !errors.Is(err, unix.ENOSYS) {
+			return st, err
+		}
+	}
+	d, err := lock.OpenDir(fd, cred.Own())
+	if err != nil {
+		return lock.Status{}, fmt.Errorf("%s: %w", path, err)
+	}
+	st, err := lock.StatusOf(d, path, judge)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	return st, errors.Join(err, d.Close())
+}
+
+// mountStatus asks the daemon of a lockfs mount for the status of the
+// directory that fd is open on.
+func mountStatus(fd int, path string) (lock.Status, error) {
+	// The descriptor, not the path: what was looked at is what is asked.
+	name := fmt.Sprintf("/proc/self/fd/%d", fd)
+	buf := make([]byte, 4096)
+	for {
+		n, err := unix.Getxattr(name, lock.StatusXattr, buf)
+		if errors.Is(err, unix.ERANGE) {
+			buf = make([]byte, 2*len(buf))
+			continue
+		}
+		if err != nil {
+			return lock.Status{}, fmt.Errorf("%s: %s: %w", path, lock.StatusXattr, err)
+		}
+		var st lock.Status
+		if err := json.Unmarshal(buf[:n], &st); err != nil {
+			return lock.Status{}, fmt.Errorf("%s: %s: %w", path, lock.StatusXattr, err)
+		}
+		if st.Path == "" {
+			st.Path = path
+		}
+		return st, nil
+	}
+}
+
+// printStatus writes a status for people, or as JSON for programs.
+func printStatus(w io.Writer, st lock.Status, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(st)
+	}
+	_, err := io.WriteString(w, statusText(st, time.Now()))
+	return err
+}
+
+// statusText says a status in words; now is what ages are counted to.
+func statusText(st lock.Status, now time.Time) string {
+	var b strings.Builder
+	line := func(format string, a ...any) { fmt.Fprintf(&b, format+"\n", a...) }
+	switch st.State {
+	case lock.Held, lock.Stale:
+		line("%s: %s, by process %d of host %s%s", st.Path, st.State, st.PID, st.Host, since(st.Since, now))
+		if who := causeText(st.Cause); who != "" {
+			line("  taken for: %s", who)
+		}
+		line("  the holder is %s: %s", st.Verdict, st.Reason)
+	case lock.Odd:
+		line("%s: odd: %s", st.Path, st.Reason)
+		for _, e := range st.Entries {
+			line("  in the lock directory: %q", e)
+		}
+	default:
+		line("%s: %s", st.Path, st.State)
+	}
+	if h := st.Holder; h != nil {
+		lost := ""
+		if h.Lost {
+			lost = ", LOST: it was taken away"
+		}
+		line("  held here by %s%s, in use %d times%s", jobText(h.Job, h.Cause), since(h.Since, now), h.Uses, lost)
+	}
+	for _, w := range st.Waiters {
+		line("  waiting here: %s%s", jobText(w.Job, w.Cause), since(w.Since, now))
+	}
+	for _, c := range st.Candidates {
+		line("  not published: %s", c)
+	}
+	if st.Hint != "" {
+		line("  %s", st.Hint)
+	}
+	return b.String()
+}
+
+// since says when something began, and how long ago by this host's clock.
+func since(t, now time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf(", since %s (%v)", t.Local().Format(time.DateTime), max(0, now.Sub(t)).Round(time.Second))
+}
+
+// causeText says who made a lock be taken.
+func causeText(c lock.Cause) string {
+	var words []string
+	if c.Program != "" || c.PID != 0 {
+		words = append(words, fmt.Sprintf("%s (pid %d)", c.Program, c.PID))
+	}
+	if c.User != "" {
+		words = append(words, "user "+c.User)
+	}
+	if c.Job != "" {
+		words = append(words, c.Job)
+	}
+	if c.Mount != "" {
+		words = append(words, "through "+c.Mount)
+	}
+	return strings.Join(words, ", ")
+}
+
+// jobText says which job it is, and what of it.
+func jobText(job string, c lock.Cause) string {
+	c.Job = job
+	return causeText(c)
+}
