@@ -37,6 +37,15 @@ func (g *Gate) try(ctx context.Context, tid int, reqs []lock.Request) ([]*lock.H
 	return g.acquire(ctx, tid, reqs, 0)
 }
 
+// await is try, and then a wait.
+func (g *Gate) await(ctx context.Context, tid int, reqs []lock.Request, wait time.Duration) ([]*lock.Hold, error) {
+	holds, err := g.try(ctx, tid, reqs)
+	if isHeld(err) && wait != 0 {
+		holds, err = g.acquire(ctx, tid, reqs, wait)
+	}
+	return holds, err
+}
+
 // acquire takes the locks of one or two requests, or none, and waits no
 // longer than wait if another job holds one. A signal that ends a wait gives
 // EINTR, the gate's end lock.ErrClosed.
@@ -57,11 +66,11 @@ func (g *Gate) acquire(ctx context.Context, tid int, reqs []lock.Request, wait t
 		a, b, err = g.locks.AcquireBoth(ctx, reqs[0], reqs[1])
 		holds = []*lock.Hold{a, b}
 	}
-	switch {
-	case err == nil:
+	if err == nil {
 		return holds, nil
-	case errors.Is(err, context.Canceled):
-		return nil, context.Cause(ctx)
+	}
+	if cause := context.Cause(ctx); cause != nil && errors.Is(err, context.Canceled) {
+		err = cause
 	}
 	return nil, err
 }

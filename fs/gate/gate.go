@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 	"syscall"
@@ -167,12 +168,19 @@ func (g *Gate) alter(ctx context.Context, c Caller, dirs ...Dir) ([]*lock.Hold, 
 	if !busy {
 		return nil, g.answer(c, reqs, err)
 	}
-	holds, err = g.acquire(ctx, c.TID, reqs, g.inside())
-	if err != nil {
-		return nil, g.answer(c, reqs, err)
+	limit := g.inside()
+	holds, err = g.acquire(ctx, c.TID, reqs, limit)
+	if err == nil {
+		return holds, 0
 	}
-	return holds, 0
+	if isHeld(err) && limit != g.wait {
+		err = fmt.Errorf("%w, for %v at most: %w", errInside, limit, err)
+	}
+	return nil, g.answer(c, reqs, err)
 }
+
+// errInside explains an EBUSY that comes sooner than the wait's own limit.
+var errInside = errors.New("the operation could wait only inside its request, where readers wait with it")
 
 // inside is how long an operation may wait in its own request.
 func (g *Gate) inside() time.Duration {
@@ -200,8 +208,7 @@ func (g *Gate) Attributes(ctx context.Context, c Caller, d Dir) syscall.Errno {
 		return 0
 	}
 	defer g.running.Done()
-	g.adopt(c.TID, reqs)
-	holds, err := g.acquire(ctx, c.TID, reqs, g.wait)
+	holds, err := g.await(ctx, c.TID, reqs, g.wait)
 	if err == nil && ctx.Err() != nil && g.host.endsWait(c.TID) {
 		// Granted and interrupted at once. The thread will hardly come for it.
 		g.release(holds)
@@ -236,10 +243,11 @@ func (g *Gate) open(ctx context.Context, c Caller, d Dir) (*lock.Hold, procid.Jo
 	if holds != nil {
 		return holds[0], reqs[0].Job, 0
 	}
-	holds, err := g.try(ctx, c.TID, reqs)
-	if isHeld(err) && !c.NonBlock && g.wait != 0 {
-		holds, err = g.acquire(ctx, c.TID, reqs, g.wait)
+	wait := g.wait
+	if c.NonBlock {
+		wait = 0
 	}
+	holds, err := g.await(ctx, c.TID, reqs, wait)
 	if err != nil {
 		return nil, procid.Job{}, g.answer(c, reqs, err)
 	}
@@ -252,8 +260,10 @@ func (g *Gate) answer(c Caller, reqs []lock.Request, err error) syscall.Errno {
 	if isHeld(err) && c.NonBlock {
 		no = syscall.EAGAIN
 	}
+	// The manager tells of waits, of odd and of lost locks. What it does not
+	// tell of, and the errno alone does not explain, is told here.
 	level := logrus.DebugLevel
-	if no == syscall.EDEADLK {
+	if no == syscall.EDEADLK || errors.Is(err, errInside) {
 		level = logrus.WarnLevel
 	}
 	for _, r := range reqs {

@@ -28,30 +28,32 @@ func newUsers(lookup func(uint32) string) *users {
 	return &users{lookup: lookup, names: make(map[uint32]*userName)}
 }
 
-// name returns the name of the user uid, or the number if it is not known
-// soon. Each user is looked up once, on a goroutine that ends with the
-// directory service's answer.
+// name returns the name of the user uid, or the number if it is not known.
+// Each user is looked up once, on a goroutine that ends with the directory
+// service's answer; who asks first waits for it a little.
 func (u *users) name(uid uint32) string {
 	u.mu.Lock()
 	n := u.names[uid]
-	if n == nil {
+	first := n == nil
+	if first {
 		n = &userName{known: make(chan struct{})}
 		u.names[uid] = n
+	}
+	u.mu.Unlock()
+	if first {
 		go func() {
 			defer close(n.known)
 			n.name = u.lookup(uid)
 		}()
+		select {
+		case <-n.known:
+		case <-time.After(userPatience):
+		}
 	}
-	u.mu.Unlock()
 	select {
 	case <-n.known:
 		return n.name
 	default:
-	}
-	select {
-	case <-n.known:
-		return n.name
-	case <-time.After(userPatience):
 		return number(uid)
 	}
 }
