@@ -1,5 +1,0 @@
-package main
-
-import "io"
-
-func runDemo(io.Writer) error { return nil }

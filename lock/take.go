@@ -1,0 +1,262 @@
+package lock
+
+import (
+	"errors"
+	"syscall"
+)
+
+// attempt is one process's wish for one lock. It builds a candidate, and keeps
+// it while the lock is held by another, so that a retry costs one rename.
+type attempt struct {
+	h     *holder
+	d     Dir
+	cause Cause
+	// rec is the candidate's record; the zero record if there is none.
+	rec record
+	// stood: the candidate was there before the present try. Somebody may
+	// have emptied it meanwhile.
+	stood bool
+	// unsure: a rename of the candidate had an outcome that is not known.
+	unsure bool
+}
+
+// rebuilds bounds how often one try builds a new candidate because the old
+// one was taken away from it.
+const rebuilds = 8
+
+func (h *holder) newAttempt(d Dir, cause Cause) *attempt {
+	return &attempt{h: h, d: d, cause: cause}
+}
+
+func (a *attempt) built() bool { return a.rec != record{} }
+
+// try tries to take the lock once. It returns the record that then stands in
+// the lock directory, errHeld, or the error that kept it from finding out. The
+// candidate stays for the next try, or giveUp.
+func (a *attempt) try() (record, error) {
+	var err error
+	for range rebuilds {
+		if !a.built() {
+			if err := a.build(); err != nil {
+				return record{}, err
+			}
+		}
+		var again bool
+		if again, err = a.publish(); err == nil && !again {
+			return a.taken(), nil
+		}
+		if !again {
+			a.stood = true
+			return record{}, err
+		}
+	}
+	if err == nil {
+		err = syscall.EAGAIN
+	}
+	return record{}, err
+}
+
+// taken hands over the record of a lock that was taken.
+func (a *attempt) taken() record {
+	r := a.rec
+	a.rec, a.stood, a.unsure = record{}, false, false
+	return r
+}
+
+// publish renames the candidate onto the lock. again asks for one more try.
+func (a *attempt) publish() (again bool, err error) {
+	err = a.d.Rename(a.rec.candidate(), lockName)
+	switch {
+	case err == nil:
+		if !a.stood {
+			return false, nil
+		}
+		return a.verify()
+	case held(err):
+		return false, errHeld
+	case refused(err):
+		return a.makeRoom(err)
+	default:
+		return a.settle(err)
+	}
+}
+
+// verify looks whether a candidate that stood beside others' work was still
+// whole when it was published. A cleaner that empties it in place would
+// otherwise make its owner believe in a lock that anybody can take.
+func (a *attempt) verify() (again bool, err error) {
+	stands, err := a.h.standing(a.d, a.rec)
+	if err != nil {
+		a.unsure = true
+		return false, err
+	}
+	if stands {
+		return false, nil
+	}
+	a.rec, a.stood, a.unsure = record{}, false, false
+	return true, a.h.removeEmpty(a.d)
+}
+
+// makeRoom is for a sticky parent, in which the empty lock directory of
+// another user can't be replaced: it is removed as its owner.
+func (a *attempt) makeRoom(cause error) (again bool, err error) {
+	switch err := a.d.Rmdir(lockName); {
+	case err == nil:
+		return true, nil
+	case held(err):
+		return false, errHeld
+	default:
+		return a.settle(cause)
+	}
+}
+
+// settle finds out what became of a rename that failed with cause.
+func (a *attempt) settle(cause error) (again bool, err error) {
+	stands, err := a.h.standing(a.d, a.rec)
+	if err != nil {
+		a.unsure = true
+		return false, errors.Join(cause, err)
+	}
+	if stands {
+		return false, nil
+	}
+	if !absent(cause) {
+		a.unsure = true
+		return false, cause
+	}
+	// Somebody has discarded the candidate, or a cache says so. Its name is
+	// never used again: a late duplicate of any request for it then finds
+	// nothing.
+	if err := a.giveUp(); err != nil {
+		return false, err
+	}
+	return true, nil
+}
+
+// own reports whether the record that was seen in the lock is the one of this
+// attempt: its rename succeeded though its answer said otherwise.
+func (a *attempt) own(r record) bool { return a.built() && r == a.rec }
+
+// build makes a candidate whole: the lock is never seen without its owner.
+func (a *attempt) build() error {
+	mode, err := lockMode(a.d)
+	if err != nil {
+		return err
+	}
+	a.rec, a.stood, a.unsure = a.h.newRecord(), false, false
+	// EEXIST of a name with a fresh nonce is the replay of one's own call.
+	if err := a.d.Mkdir(a.rec.candidate(), mode); err != nil && !errors.Is(err, syscall.EEXIST) {
+		return a.abandon(err)
+	}
+	if err := a.sign(); err != nil {
+		return a.abandon(err)
+	}
+	return nil
+}
+
+// sign puts the record into the candidate.
+func (a *attempt) sign() error {
+	target := note{Cause: a.cause, Since: a.h.now()}.String()
+	name := a.rec.candidate() + "/" + a.rec.name()
+	if !a.d.Replayed() {
+		if err := a.d.Symlink(target, name); err != nil && !errors.Is(err, syscall.EEXIST) {
+			return err
+		}
+		return nil
+	}
+	// A late duplicate of the creation would put a released record into the
+	// lock, since the candidate's handle becomes the lock's. Made beside and
+	// renamed, its source is gone for a duplicate.
+	beside := besidePrefix + a.rec.name()
+	if err := a.d.Symlink(target, beside); err != nil && !errors.Is(err, syscall.EEXIST) {
+		return err
+	}
+	err := a.d.Rename(beside, name)
+	if !absent(err) {
+		return err
+	}
+	names, lerr := a.d.List(a.rec.candidate())
+	if lerr != nil {
+		return errors.Join(err, lerr)
+	}
+	for _, n := range names {
+		if n == a.rec.name() {
+			return nil
+		}
+	}
+	return err
+}
+
+// abandon removes what a failed build left and returns why it failed.
+func (a *attempt) abandon(cause error) error {
+	if err := a.giveUp(); err != nil {
+		return errors.Join(cause, err)
+	}
+	return cause
+}
+
+// giveUp ends the attempt and leaves nothing of it. It may be called again
+// after an error, and does nothing when nothing is built.
+func (a *attempt) giveUp() error {
+	if !a.built() {
+		return nil
+	}
+	if a.unsure {
+		stands, err := a.h.standing(a.d, a.rec)
+		if err != nil {
+			return err
+		}
+		if stands {
+			if err := a.h.release(a.d, a.rec); err != nil && !errors.Is(err, ErrLost) {
+				return err
+			}
+			a.rec = record{}
+			return nil
+		}
+	}
+	if err := a.clean(); err != nil {
+		return err
+	}
+	a.rec = record{}
+	return nil
+}
+
+// clean removes one's own candidate. What is gone already may have been
+// published after all (an answer that came late): then it is the lock that
+// must not be left behind.
+func (a *attempt) clean() error {
+	gone := false
+	steps := []func() error{
+		func() error { return a.d.Unlink(a.rec.candidate() + "/" + a.rec.name()) },
+		func() error { return a.d.Rmdir(a.rec.candidate()) },
+	}
+	if a.d.Replayed() {
+		steps = append(steps, func() error {
+			if err := a.d.Unlink(besidePrefix + a.rec.name()); !absent(err) {
+				return err
+			}
+			return nil
+		})
+	}
+	for _, step := range steps {
+		if err := step(); absent(err) {
+			gone = true
+		} else if err != nil {
+			return err
+		}
+	}
+	if !gone {
+		return nil
+	}
+	stands, err := a.h.standing(a.d, a.rec)
+	if err != nil {
+		return err
+	}
+	if stands {
+		if err := a.h.release(a.d, a.rec); err != nil && !errors.Is(err, ErrLost) {
+			return err
+		}
+		return nil
+	}
+	return a.h.removeEmpty(a.d)
+}
