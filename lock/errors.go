@@ -23,6 +23,9 @@ var (
 	ErrDeadlock error = &errno{"two jobs would wait for each other for ever", syscall.EDEADLK}
 	// ErrClosed: the manager is closed (ENOTCONN).
 	ErrClosed error = &errno{"the lock manager is closed", syscall.ENOTCONN}
+	// ErrNoAnswer: the time to wait was over before the file server had said
+	// whether the lock is held (ETIMEDOUT).
+	ErrNoAnswer error = &errno{"the file server does not answer", syscall.ETIMEDOUT}
 	// ErrOdd: the lock directory holds what no lock has, and is never judged
 	// or removed by itself (EIO).
 	ErrOdd error = &errno{"the lock directory is in a state that lockfs never makes", syscall.EIO}
@@ -45,18 +48,24 @@ type HeldError struct {
 func (e *HeldError) Error() string        { return fmt.Sprintf("%s is locked by %s", e.Path, e.By) }
 func (e *HeldError) Is(target error) bool { return target == syscall.EBUSY }
 
+func isHeld(err error) bool {
+	var h *HeldError
+	return errors.As(err, &h)
+}
+
 // Errno returns the errno that err stands for: its own, or EIO.
 func Errno(err error) syscall.Errno {
 	if err == nil {
 		return 0
 	}
-	for _, no := range []syscall.Errno{syscall.EBUSY, syscall.EDEADLK, syscall.ENOTCONN, syscall.ESTALE} {
-		if errors.Is(err, no) {
-			return no
-		}
-	}
 	var no syscall.Errno
-	if errors.As(err, &no) {
+	var own *errno
+	switch {
+	case isHeld(err):
+		return syscall.EBUSY
+	case errors.As(err, &own):
+		return own.no
+	case errors.As(err, &no):
 		return no
 	}
 	return syscall.EIO

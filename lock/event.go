@@ -23,6 +23,8 @@ const (
 	EventCloned EventKind = "cloned"
 	// EventUnreleased: a lock could not be released; it is tried again.
 	EventUnreleased EventKind = "unreleased"
+	// EventUnverified: whether a lock in use still stands could not be asked.
+	EventUnverified EventKind = "unverified"
 	// EventUnsynced: what a dead holder left in this host's cache could not
 	// be written to the server.
 	EventUnsynced EventKind = "unsynced"

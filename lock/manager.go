@@ -1,7 +1,10 @@
 package lock
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/lockfs/lockfs/procid"
@@ -12,6 +15,10 @@ const Forever time.Duration = -1
 
 // Key names a directory within one process. Equal keys, same directory.
 type Key struct{ Dev, Ino, Gen uint64 }
+
+func (k Key) compare(o Key) int {
+	return cmp.Or(cmp.Compare(k.Dev, o.Dev), cmp.Compare(k.Ino, o.Ino), cmp.Compare(k.Gen, o.Gen))
+}
 
 // Place is a directory that can be locked.
 type Place struct {
@@ -50,64 +57,162 @@ type Config struct {
 	Events func(Event)
 }
 
-// Hold is one use of a lock by a job. All holds of one job on one directory
-// share the lock; it is released after the last of them (and the linger).
-type Hold struct{}
-
-// Release ends the hold. It does not wait for the server. A second call does
-// nothing.
-func (h *Hold) Release() {}
-
-// Err is nil while the lock stands, and ErrLost once it was taken away.
-func (h *Hold) Err() error { return nil }
-
-// Check asks the server whether the lock still stands, and returns what Err
-// then does, or the error that kept it from finding out (ctx's, or the file
-// system's).
-func (h *Hold) Check(ctx context.Context) error { return nil }
-
-// Share returns another hold of the same lock for the same job. It may be
-// called until h's Release.
-func (h *Hold) Share() *Hold { return h }
-
 // Manager shares locks among the jobs of one process.
-type Manager struct{}
-
-// NewManager returns a manager that holds nothing. Close ends it.
-func NewManager(c Config) *Manager { return nil }
-
-// Acquire returns a hold of the lock of r.Place for r.Job. A job that holds
-// it already gets another hold at once.
 //
-// Errors: *HeldError (errors.Is syscall.EBUSY) if another job holds it and
-// r.Wait is over; ErrDeadlock (syscall.EDEADLK) if waiting would close a
-// cycle of jobs of this process; ctx.Err(); ErrClosed; else the error of the
-// file system, unchanged. On an error nothing is held.
-func (m *Manager) Acquire(ctx context.Context, r Request) (*Hold, error) { return nil, nil }
+// Each directory with a lock or a waiter has an entry, and each entry at most
+// one worker: the only goroutine that asks the server to take or release that
+// directory's lock. The mutex guards what the process knows, and is never held
+// over a call to the server.
+type Manager struct {
+	holder *holder
+	linger time.Duration
+	events func(Event)
 
-// AcquireBoth returns holds of two locks, or none: it never waits for one
-// while it newly holds the other. Wait and Job are those of a.
-func (m *Manager) AcquireBoth(ctx context.Context, a, b Request) (ha, hb *Hold, err error) {
-	return nil, nil, nil
+	mu      sync.Mutex
+	entries map[Key]*entry
+	closed  bool
+	// stop ends the workers' pauses and the verifier, once.
+	stop    context.Context
+	halt    context.CancelFunc
+	workers sync.WaitGroup
+	// verifying: the verifier runs. It does while there are tenures.
+	verifying bool
 }
 
-// Vacate gives the lock of h back to the server at once, though h and other
-// holds of its job still stand; they become holds of nothing, whose Release
-// does nothing. It is for a directory that is empty and about to be removed.
-// It returns when D/.lockfs is gone or could not be removed.
-func (m *Manager) Vacate(ctx context.Context, h *Hold) error { return nil }
+// NewManager returns a manager that holds nothing. Close ends it.
+func NewManager(c Config) *Manager {
+	return newManager(newHolder(c.Self.ID(), c.Self.Judge), c.Linger, c.Events)
+}
+
+func newManager(h *holder, linger time.Duration, events func(Event)) *Manager {
+	if events == nil {
+		events = func(Event) {}
+	}
+	m := &Manager{holder: h, linger: linger, events: events, entries: map[Key]*entry{}}
+	m.stop, m.halt = context.WithCancel(context.Background())
+	return m
+}
+
+// entry is one directory's lock as this process knows it.
+type entry struct {
+	key Key
+	// owner is the job that holds the lock; nil if none of this process does.
+	owner *tenure
+	// waiters wait for it, in the order of their coming.
+	waiters []*waiter
+	// by says who kept the worker out at its last try; "" before it.
+	by string
+	// working: the worker runs. wake tells it that something has changed.
+	working bool
+	wake    chan struct{}
+}
+
+func (e *entry) nudge() {
+	select {
+	case e.wake <- struct{}{}:
+	default: // it is told already
+	}
+}
+
+// kick starts the entry's worker, or tells it of a change. m.mu is held.
+func (m *Manager) kick(e *entry) {
+	if e.working {
+		e.nudge()
+		return
+	}
+	e.working = true
+	m.workers.Go(func() { m.work(e) })
+}
+
+// entryOf returns the directory's entry. m.mu is held.
+func (m *Manager) entryOf(k Key) *entry {
+	e := m.entries[k]
+	if e == nil {
+		e = &entry{key: k, wake: make(chan struct{}, 1)}
+		m.entries[k] = e
+	}
+	return e
+}
 
 // Contended reports whether a job waits for the lock of the directory.
-func (m *Manager) Contended(k Key) bool { return false }
+func (m *Manager) Contended(k Key) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.entries[k]
+	return e != nil && len(e.waiters) > 0
+}
 
 // Waiting returns the holder and the waiters of this process for one
 // directory, as far as this process knows without asking the server.
-func (m *Manager) Waiting(k Key) (holder *LocalHolder, waiters []Waiter) { return nil, nil }
+func (m *Manager) Waiting(k Key) (holder *LocalHolder, waiters []Waiter) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.entries[k]; e != nil {
+		s := e.status()
+		return s.Holder, s.Waiters
+	}
+	return nil, nil
+}
 
 // Status lists every lock that this process holds or waits for.
-func (m *Manager) Status() []LocalStatus { return nil }
+func (m *Manager) Status() []LocalStatus {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []LocalStatus
+	for _, e := range m.entries {
+		if s := e.status(); s.Holder != nil || s.Waiters != nil {
+			all = append(all, s)
+		}
+	}
+	slices.SortFunc(all, func(a, b LocalStatus) int { return cmp.Compare(a.Path, b.Path) })
+	return all
+}
+
+// status describes the entry. The manager's mutex is held.
+func (e *entry) status() LocalStatus {
+	var s LocalStatus
+	if t := e.owner; t != nil {
+		s.Path = t.place.Path
+		s.Holder = &LocalHolder{Job: t.job.String(), Cause: t.cause, Since: t.since, Uses: t.uses, Lost: t.err != nil}
+	}
+	for _, w := range e.waiters {
+		s.Path = w.r.Place.Path
+		s.Waiters = append(s.Waiters, Waiter{Job: w.r.Job.String(), Cause: w.r.Cause, Since: w.since})
+	}
+	return s
+}
 
 // Close ends the manager: waiters get ErrClosed, lingering locks are
 // released, and locks in use as well; their holds' Err says ErrClosed then.
 // It returns when the server has answered every release, or with ctx's error.
-func (m *Manager) Close(ctx context.Context) error { return nil }
+func (m *Manager) Close(ctx context.Context) error {
+	m.mu.Lock()
+	if !m.closed {
+		m.closed = true
+		m.halt()
+		for _, e := range m.entries {
+			for _, w := range e.waiters {
+				w.done <- outcome{err: ErrClosed}
+			}
+			e.waiters = nil
+			if t := e.owner; t != nil {
+				t.fail(ErrClosed)
+				t.end()
+			}
+			m.kick(e)
+		}
+	}
+	m.mu.Unlock()
+
+	ended := make(chan struct{})
+	go func() {
+		m.workers.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

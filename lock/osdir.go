@@ -1,9 +1,222 @@
 package lock
 
-import "github.com/lockfs/lockfs/internal/cred"
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lockfs/lockfs/internal/cred"
+)
+
+// inside is how every component below the directory is opened: no symbolic
+// link and no mount point is followed, and nothing leads out (openat2(2)).
+const inside = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV
+
+// osDir is a directory of the operating system, known by a descriptor.
+type osDir struct {
+	fd       int
+	caller   cred.Cred
+	replayed bool
+}
 
 // OpenDir returns the directory that the descriptor fd is open on, as a Dir.
 // fd (O_PATH will do) is duplicated, so the caller keeps its own. Calls are
 // made as this process's user; where that is refused (root_squash), as caller,
 // and for an existing lock directory as its owner.
-func OpenDir(fd int, caller cred.Cred) (Dir, error) { return nil, nil }
+func OpenDir(fd int, caller cred.Cred) (Dir, error) {
+	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	replayed, err := replays(own)
+	if err != nil {
+		unix.Close(own)
+		return nil, err
+	}
+	return &osDir{fd: own, caller: caller, replayed: replayed}, nil
+}
+
+// OpenPath is OpenDir for the directory that path leads to.
+func OpenPath(path string, caller cred.Cred) (Dir, error) {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	return OpenDir(fd, caller)
+}
+
+func (d *osDir) Close() error { return os.NewSyscallError("close", unix.Close(d.fd)) }
+
+func (d *osDir) Replayed() bool { return d.replayed }
+
+// as makes a call about name as this process's user, then as the caller, then
+// as the owner of what name's first component is.
+func (d *osDir) as(call, name string, f func() error) error {
+	err := f()
+	if refused(err) && cred.Switchable() {
+		d.caller.Do(func() { err = f() })
+	}
+	if refused(err) && cred.Switchable() {
+		if owner, ok := d.owner(name); ok {
+			owner.Do(func() { err = f() })
+		}
+	}
+	return os.NewSyscallError(call, err)
+}
+
+// owner returns who owns the part of a lock that name leads to, if it is one.
+func (d *osDir) owner(name string) (cred.Cred, bool) {
+	first, _, _ := strings.Cut(name, "/")
+	var st unix.Stat_t
+	if !strings.HasPrefix(first, Reserved) || unix.Fstatat(d.fd, first, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+		return cred.Cred{}, false
+	}
+	return cred.Cred{UID: st.Uid, GID: st.Gid}, true
+}
+
+// at calls f with a descriptor of the directory that name stands in, and its
+// last component. A handle that was cached for another directory of that name
+// gives ESTALE (nfs(5)); opened once more it is the present one.
+func (d *osDir) at(name string, f func(dir int, last string) error) error {
+	parent, last, nested := strings.Cut(name, "/")
+	if !nested {
+		return f(d.fd, name)
+	}
+	var err error
+	for range 2 {
+		err = d.below(parent, unix.O_PATH, func(fd int) error { return f(fd, last) })
+		if !errors.Is(err, unix.ESTALE) {
+			break
+		}
+	}
+	return err
+}
+
+// below calls f with a new descriptor of the subdirectory name.
+func (d *osDir) below(name string, flags int, f func(fd int) error) error {
+	fd, err := unix.Openat2(d.fd, name, &unix.OpenHow{
+		Flags:   uint64(flags | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC),
+		Resolve: inside,
+	})
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(fd), unix.Close(fd))
+}
+
+func (d *osDir) Mkdir(name string, mode fs.FileMode) error {
+	bits := uint32(mode.Perm())
+	if mode&fs.ModeSticky != 0 {
+		bits |= unix.S_ISVTX
+	}
+	return d.as("mkdir", name, func() error {
+		return d.at(name, func(dir int, last string) error { return unix.Mkdirat(dir, last, bits) })
+	})
+}
+
+func (d *osDir) Symlink(target, name string) error {
+	return d.as("symlink", name, func() error {
+		return d.at(name, func(dir int, last string) error { return unix.Symlinkat(target, dir, last) })
+	})
+}
+
+// Rename calls rename(2) itself: os.Rename refuses to replace a directory,
+// even an empty one.
+func (d *osDir) Rename(from, to string) error {
+	return d.as("rename", from, func() error {
+		return d.at(from, func(fromDir int, fromName string) error {
+			return d.at(to, func(toDir int, toName string) error {
+				return unix.Renameat(fromDir, fromName, toDir, toName)
+			})
+		})
+	})
+}
+
+func (d *osDir) Unlink(name string) error {
+	return d.as("unlink", name, func() error {
+		return d.at(name, func(dir int, last string) error { return unix.Unlinkat(dir, last, 0) })
+	})
+}
+
+func (d *osDir) Rmdir(name string) error {
+	return d.as("rmdir", name, func() error {
+		return d.at(name, func(dir int, last string) error { return unix.Unlinkat(dir, last, unix.AT_REMOVEDIR) })
+	})
+}
+
+func (d *osDir) List(name string) ([]string, error) {
+	if name == "" {
+		name = "."
+	}
+	var names []string
+	err := d.as("readdir", name, func() error {
+		return d.below(name, unix.O_RDONLY, func(fd int) (err error) {
+			names, err = readNames(fd)
+			return err
+		})
+	})
+	return names, err
+}
+
+func readNames(fd int) ([]string, error) {
+	var names []string
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := unix.Getdents(fd, buf)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			return names, nil
+		}
+		_, _, names = unix.ParseDirent(buf[:n], -1, names)
+	}
+}
+
+// Refresh asks the server for the directory's attributes, so that entries that
+// were cached before its last change are dropped (statx(2),
+// AT_STATX_FORCE_SYNC).
+func (d *osDir) Refresh() error {
+	var stx unix.Statx_t
+	return d.as("statx", "", func() error {
+		return unix.Statx(d.fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_FORCE_SYNC, unix.STATX_BASIC_STATS, &stx)
+	})
+}
+
+func (d *osDir) Readlink(name string) (string, error) {
+	buf := make([]byte, 4096) // PATH_MAX, the longest target there is
+	var n int
+	err := d.as("readlink", name, func() error {
+		return d.at(name, func(dir int, last string) (err error) {
+			n, err = unix.Readlinkat(dir, last, buf)
+			return err
+		})
+	})
+	if err != nil {
+		return "", err
+	}
+	return string(buf[:n]), nil
+}
+
+func (d *osDir) Mode() (fs.FileMode, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(d.fd, &st); err != nil {
+		return 0, os.NewSyscallError("fstat", err)
+	}
+	mode := fs.FileMode(st.Mode & 0o777)
+	if st.Mode&unix.S_ISVTX != 0 {
+		mode |= fs.ModeSticky
+	}
+	return mode, nil
+}
+
+func (d *osDir) Sync() error {
+	return d.as("syncfs", "", func() error { return d.below(".", unix.O_RDONLY, unix.Syncfs) })
+}

@@ -15,6 +15,12 @@
 // calls; it writes nothing. It imports the standard library and
 // golang.org/x/sys only, and no other package of this module.
 //
+// Its tests reach all statements but those of a failing kernel: an error of
+// poll(2) or socket(2), a want of memory or descriptors in the midst of a look,
+// a /proc that vanishes. Another machine and another boot are tested on records
+// alone. The initial pid namespace's view of an ended one is tested in a
+// namespace that is taken for it.
+//
 // Do not use it to follow a process's life (use a pidfd), nor for processes
 // of other hosts: those are never judged.
 package procid

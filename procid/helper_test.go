@@ -49,15 +49,16 @@ func TestMain(m *testing.M) {
 
 // roles are what a helper can be.
 var roles = map[string]func() error{
-	"live":     roleLive,
-	"headless": roleHeadless,
-	"judge":    roleJudge,
-	"hidden":   roleHidden,
-	"named":    roleNamed,
-	"catch":    roleCatch,
-	"session":  roleSession,
-	"churn":    roleChurn,
-	"unseen":   roleUnseen,
+	"live":      roleLive,
+	"headless":  roleHeadless,
+	"judge":     roleJudge,
+	"hidden":    roleHidden,
+	"named":     roleNamed,
+	"catch":     roleCatch,
+	"session":   roleSession,
+	"churn":     roleChurn,
+	"outermost": roleOutermost,
+	"unseen":    roleUnseen,
 }
 
 // ready prints what the helper has to say.
@@ -227,6 +228,47 @@ func roleChurn() error {
 	}
 }
 
+// roleOutermost takes its pid namespace, all of which it may read, for the
+// initial one, and judges a process of one within it amid others that come and
+// go.
+func roleOutermost() error {
+	l, err := Self()
+	if err != nil {
+		return err
+	}
+	l.id.PIDNS = initialPIDNS
+	churn, err := startHelper(context.Background(), "churn")
+	if err != nil {
+		return err
+	}
+	defer churn.stop()
+	h, err := startHelper(context.Background(), "live", "WRAP=unshare -fp --mount-proc --kill-child")
+	if err != nil {
+		return err
+	}
+	defer h.stop()
+	var id ID
+	if err := h.line(&id); err != nil {
+		return err
+	}
+	for range 200 {
+		// One that vanishes in the look at it may make a doubt, but no death.
+		if j := l.Judge(id); j.Verdict != Unknown {
+			return fmt.Errorf("while it lives: %+v", j)
+		}
+	}
+	if err := h.stop(); err != nil {
+		return err
+	}
+	var j Judgement
+	for end := time.Now().Add(deadline); j.Verdict != Dead; j = l.Judge(id) {
+		if time.Now().After(end) {
+			return fmt.Errorf("after its end: %+v", j)
+		}
+	}
+	return ready(j)
+}
+
 // roleUnseen asks for itself in a /proc of an outer pid namespace.
 func roleUnseen() error {
 	tid := unix.Gettid()
@@ -275,7 +317,8 @@ func startHelper(ctx context.Context, role string, env ...string) (*helper, erro
 	}
 	h := &helper{errs: new(strings.Builder)}
 	h.cmd = exec.CommandContext(ctx, argv[0], argv[1:]...)
-	h.cmd.Env = append(append(os.Environ(), roleEnv+"="+role), env...)
+	// The race detector would have every helper sleep for a second at its end.
+	h.cmd.Env = append(append(os.Environ(), roleEnv+"="+role, "GORACE=atexit_sleep_ms=0"), env...)
 	h.cmd.Stderr = h.errs
 	h.cmd.WaitDelay = deadline
 	if h.in, err = h.cmd.StdinPipe(); err != nil {

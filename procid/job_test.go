@@ -58,6 +58,13 @@ func TestJob(t *testing.T) {
 			t.Errorf("%v of %d and %d: %v, %v and %v, %v; want the same: %v", tt.policy, tt.a, tt.b, a, aerr, b, berr, tt.want)
 		}
 	}
+	// A later process of the same number is another job.
+	later := fakeProc(t, "200/stat", statText(200, "sh", 'S', 200, 1, 9000), "200/status", statusText("sh", 200, ""))
+	a, aerr := p.job(ByProcess, 200)
+	b, berr := later.job(ByProcess, 200)
+	if aerr != nil || berr != nil || a == b || a.String() != b.String() {
+		t.Errorf("by process: %v, %v and %v, %v", a, aerr, b, berr)
+	}
 	// Never the same by two policies.
 	seen := map[Job]JobPolicy{{}: 99}
 	for _, policy := range []JobPolicy{BySession, ByProcess, ByCgroup} {

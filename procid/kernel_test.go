@@ -125,18 +125,14 @@ func TestJudgeOtherNamespace(t *testing.T) {
 	}
 }
 
-// Processes that come and go are no doubt, and nobody is taken for dead.
-func TestJudgeNamespaceAmidChurn(t *testing.T) {
+// A pid namespace that has ended is seen from the outermost, whatever else
+// comes and goes there; one that lives is never taken for ended.
+func TestJudgeNamespaceEnded(t *testing.T) {
 	wrap := needUnshare(t, "-fp --mount-proc --kill-child")
-	l := self(t)
-	var ok bool
-	start(t, &ok, "churn")
-	var in ID
-	start(t, &in, "live", wrap)
-	for range 50 {
-		if j := l.Judge(in); j.Verdict != Unknown {
-			t.Fatalf("%+v", j)
-		}
+	var j Judgement
+	start(t, &j, "outermost", wrap)
+	if j.Verdict != Dead || !strings.Contains(j.Reason, "no process of its pid namespace is left") {
+		t.Errorf("%+v", j)
 	}
 }
 

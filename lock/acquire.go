@@ -1,0 +1,234 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/lockfs/lockfs/procid"
+)
+
+// A wait is told of after tellFirst, then after ever longer pauses up to
+// tellRarely.
+const (
+	tellFirst  = 3 * time.Second
+	tellRarely = 10 * time.Minute
+)
+
+// waiter is a request that is not granted yet.
+type waiter struct {
+	r     Request
+	since time.Time
+	// done receives one outcome, sent by whoever takes the waiter off its
+	// entry's list.
+	done chan outcome
+}
+
+type outcome struct {
+	hold *Hold
+	err  error
+}
+
+// Acquire returns a hold of the lock of r.Place for r.Job. A job that holds
+// it already gets another hold at once.
+//
+// Errors: *HeldError (errors.Is syscall.EBUSY) if another job holds it and
+// r.Wait is over; ErrNoAnswer (syscall.ETIMEDOUT) if it is over before the
+// server has said so; ErrDeadlock (syscall.EDEADLK) if waiting would close a
+// cycle of jobs of this process; ctx.Err(); ErrClosed; else the error of the
+// file system, unchanged. On an error nothing is held.
+func (m *Manager) Acquire(ctx context.Context, r Request) (*Hold, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	if m.closed {
+		m.mu.Unlock()
+		return nil, ErrClosed
+	}
+	e := m.entryOf(r.Place.Key)
+	if t := e.owner; t != nil && t.job == r.Job && !t.ending {
+		h := t.use()
+		m.mu.Unlock()
+		return h, nil
+	}
+	if by, remote := e.keptBy(r.Job); r.Wait == 0 && by != "" {
+		m.mu.Unlock()
+		return nil, &HeldError{Path: r.Place.Path, By: by, Remote: remote}
+	}
+	if r.Wait != 0 && m.closesCycle(e, r.Job) {
+		m.mu.Unlock()
+		return nil, ErrDeadlock
+	}
+	w := &waiter{r: r, since: time.Now(), done: make(chan outcome, 1)}
+	e.waiters = append(e.waiters, w)
+	if t := e.owner; t != nil && t.uses == 0 && !t.ending {
+		t.end() // another job waits: the linger is over
+	}
+	m.kick(e)
+	m.mu.Unlock()
+	return m.await(ctx, e, w)
+}
+
+// keptBy says in words who keeps the job out, as far as this process knows;
+// "" if it does not. m.mu is held.
+func (e *entry) keptBy(job procid.Job) (by string, remote bool) {
+	if t := e.owner; t != nil && t.uses > 0 && !t.ending && t.job != job {
+		return t.by(), false
+	}
+	if e.owner == nil {
+		return e.by, true
+	}
+	return "", false
+}
+
+// by names the holding job for people.
+func (t *tenure) by() string {
+	return fmt.Sprintf("%s of this host (%s, process %d)", t.job, t.cause.Program, t.cause.PID)
+}
+
+// await waits for the outcome of w, which stands in e's list.
+func (m *Manager) await(ctx context.Context, e *entry, w *waiter) (*Hold, error) {
+	var limit <-chan time.Time
+	if w.r.Wait > 0 {
+		timer := time.NewTimer(w.r.Wait)
+		defer timer.Stop()
+		limit = timer.C
+	}
+	pause := tellFirst
+	tell := time.NewTimer(pause)
+	defer tell.Stop()
+	told := false
+	for {
+		select {
+		case o := <-w.done:
+			if told {
+				m.tell(w, map[bool]EventKind{true: EventGot, false: EventGaveUp}[o.err == nil], "", o.err)
+			}
+			return o.hold, o.err
+		case <-tell.C:
+			told = true
+			m.mu.Lock()
+			by, _ := e.keptBy(w.r.Job)
+			m.mu.Unlock()
+			m.tell(w, EventWaiting, by, nil)
+			pause = min(2*pause, tellRarely)
+			tell.Reset(pause)
+		case <-limit:
+			m.leave(e, w, nil)
+		case <-ctx.Done():
+			m.leave(e, w, ctx.Err())
+		}
+	}
+}
+
+func (m *Manager) tell(w *waiter, kind EventKind, by string, err error) {
+	m.events(Event{Kind: kind, Path: w.r.Place.Path, Cause: w.r.Cause, Holder: by, Elapsed: time.Since(w.since), Err: err})
+}
+
+// leave ends w's wait with err, or with who keeps it out if err is nil, unless
+// it has an outcome already.
+func (m *Manager) leave(e *entry, w *waiter, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i := slices.Index(e.waiters, w)
+	if i < 0 {
+		return
+	}
+	if err == nil {
+		err = ErrNoAnswer
+		if by, remote := e.keptBy(w.r.Job); by != "" {
+			err = &HeldError{Path: w.r.Place.Path, By: by, Remote: remote}
+		}
+	}
+	e.waiters = slices.Delete(e.waiters, i, i+1)
+	w.done <- outcome{err: err}
+	m.kick(e)
+}
+
+// closesCycle reports whether the job would wait, through other jobs' waits,
+// for itself. m.mu is held.
+func (m *Manager) closesCycle(e *entry, job procid.Job) bool {
+	seen := map[*entry]bool{}
+	var waitsFor func(e *entry) bool
+	waitsFor = func(e *entry) bool {
+		if seen[e] || e.owner == nil || e.owner.uses == 0 {
+			return false
+		}
+		seen[e] = true
+		if e.owner.job == job {
+			return true
+		}
+		for _, other := range m.entries {
+			for _, w := range other.waiters {
+				if w.r.Job == e.owner.job && waitsFor(other) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	return e.owner != nil && e.owner.job != job && waitsFor(e)
+}
+
+// AcquireBoth returns holds of two locks, or none: it never waits for one
+// while it newly holds the other. Wait and Job are those of a.
+func (m *Manager) AcquireBoth(ctx context.Context, a, b Request) (ha, hb *Hold, err error) {
+	b.Job, b.Wait = a.Job, a.Wait
+	if a.Place.Key == b.Place.Key {
+		if ha, err = m.Acquire(ctx, a); err != nil {
+			return nil, nil, err
+		}
+		return ha, ha.Share(), nil
+	}
+	first, second, swapped := a, b, false
+	if a.Place.Key.compare(b.Place.Key) > 0 {
+		first, second, swapped = b, a, true
+	}
+	began := time.Now()
+	for {
+		h1, err := m.Acquire(ctx, first)
+		if err != nil {
+			return nil, nil, err
+		}
+		once := second
+		once.Wait = 0
+		h2, err := m.Acquire(ctx, once)
+		if err == nil {
+			if swapped {
+				h1, h2 = h2, h1
+			}
+			return h1, h2, nil
+		}
+		h1.Release()
+		if !isHeld(err) || a.Wait == 0 {
+			return nil, nil, err
+		}
+		// Wait for the one that is held, and then try the other. Two that do
+		// so in opposite order need different pauses to pass each other.
+		first, second, swapped = second, first, !swapped
+		if a.Wait > 0 {
+			left := a.Wait - time.Since(began)
+			if left <= 0 {
+				return nil, nil, err
+			}
+			first.Wait = left
+		}
+		if err := sleep(ctx, rand.N(20*time.Millisecond)); err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,300 @@
+package lock
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// A wait's pauses grow with it, so that a short one is not prolonged by much
+// and a long one costs the server little.
+const (
+	pauseLeast = 10 * time.Millisecond
+	pauseMost  = time.Second
+	// removeMost is how long after Close a release that the server refuses is
+	// tried again.
+	removeMost = 10 * time.Second
+)
+
+// pause is how long to wait before the next try of a wait that has lasted d.
+func pause(d time.Duration) time.Duration {
+	p := min(max(d/4, pauseLeast), pauseMost)
+	return p/2 + rand.N(p)
+}
+
+// work does what the entry needs of the server, and ends when that is nothing.
+func (m *Manager) work(e *entry) {
+	for {
+		m.mu.Lock()
+		t := e.owner
+		switch {
+		case t != nil && t.ending:
+			m.mu.Unlock()
+			m.finish(e, t)
+		case t == nil && len(e.waiters) > 0:
+			m.mu.Unlock()
+			m.take(e)
+		default:
+			e.working = false
+			if t == nil && len(e.waiters) == 0 {
+				delete(m.entries, e.key)
+			}
+			m.mu.Unlock()
+			return
+		}
+	}
+}
+
+// finish releases the tenure's lock, however often the server refuses.
+func (m *Manager) finish(e *entry, t *tenure) {
+	m.mu.Lock()
+	lost := errors.Is(t.err, ErrLost)
+	m.mu.Unlock()
+	if lost {
+		m.lost(t)
+	} else {
+		m.release(t)
+	}
+	closed := t.dir.Close()
+	m.mu.Lock()
+	e.owner = nil
+	m.mu.Unlock()
+	close(t.ended)
+	if closed != nil {
+		m.events(Event{Kind: EventUnreleased, Path: t.place.Path, Cause: t.cause, Err: closed})
+	}
+}
+
+// release removes the lock from the server.
+func (m *Manager) release(t *tenure) {
+	err := m.holder.release(t.dir, t.rec)
+	if errors.Is(err, ErrLost) {
+		m.mu.Lock()
+		t.fail(ErrLost)
+		m.mu.Unlock()
+		m.lost(t)
+		return
+	}
+	m.insist(t.place.Path, t.cause, err, func() error { return m.holder.remove(t.dir, t.rec) })
+}
+
+// insist repeats f, which failed with err, until it succeeds. After Close it
+// is tried for a while only: the next process of this host sees a dead holder.
+func (m *Manager) insist(path string, cause Cause, err error, f func() error) {
+	began := time.Now()
+	for told := false; err != nil; err = f() {
+		if !told {
+			m.events(Event{Kind: EventUnreleased, Path: path, Cause: cause, Err: err})
+			told = true
+		}
+		if m.stop.Err() != nil && time.Since(began) > removeMost {
+			return
+		}
+		time.Sleep(pause(time.Since(began)))
+	}
+}
+
+// lost tells who holds the lock that was taken away.
+func (m *Manager) lost(t *tenure) {
+	ev := Event{Kind: EventLost, Path: t.place.Path, Cause: t.cause, Err: ErrLost}
+	if s, err := m.holder.look(t.dir); err == nil {
+		switch s.state {
+		case Free:
+			ev.Holder = "nobody"
+		default:
+			ev.Holder = s.by()
+		}
+	}
+	m.events(ev)
+}
+
+// take takes the lock for the entry's first waiter. It returns when there is
+// an owner, or no waiter, or when that waiter's turn has ended.
+func (m *Manager) take(e *entry) {
+	m.mu.Lock()
+	if len(e.waiters) == 0 {
+		m.mu.Unlock()
+		return
+	}
+	w := e.waiters[0]
+	m.mu.Unlock()
+
+	d, err := w.r.Place.Open()
+	if err != nil {
+		m.refuse(e, w, err)
+		return
+	}
+	a := m.holder.newAttempt(d, w.r.Cause)
+	rec, err := m.seek(e, w, a)
+	if err == nil {
+		m.grant(e, w, d, rec)
+		return
+	}
+	path, cause := w.r.Place.Path, w.r.Cause
+	m.insist(path, cause, a.giveUp(), a.giveUp)
+	if cerr := d.Close(); cerr != nil {
+		err = errors.Join(err, cerr)
+	}
+	if !errors.Is(err, errLeft) {
+		m.refuse(e, w, err)
+	}
+}
+
+// errLeft: the waiter for whom the lock was sought has left.
+var errLeft = errors.New("the waiter has left")
+
+// seek tries until a's record stands in the lock, w has left, or an error is
+// not that the lock is held.
+func (m *Manager) seek(e *entry, w *waiter, a *attempt) (record, error) {
+	began := time.Now()
+	odd, cloned := false, false
+	for {
+		rec, err := a.try()
+		if err == nil {
+			return rec, nil
+		}
+		if !errors.Is(err, errHeld) {
+			return record{}, err
+		}
+		s, err := m.holder.look(a.d)
+		if err != nil {
+			return record{}, err
+		}
+		switch {
+		case s.state == Free:
+			// It was let go since, or only junk stood in it: try again.
+		case s.state == Stale:
+			if err := m.recoverStale(w, a.d, s); err != nil {
+				return record{}, err
+			}
+			continue
+		case a.own(s.rec):
+			return a.taken(), nil
+		case s.state == Odd && !odd:
+			odd = true
+			m.events(Event{Kind: EventOdd, Path: w.r.Place.Path, Cause: w.r.Cause, Reason: s.why})
+		case m.holder.mine(s.rec) && !m.holds(s.rec):
+			// Left over from a release or take of unknown outcome.
+			if err := m.holder.remove(a.d, s.rec); err != nil {
+				return record{}, err
+			}
+			continue
+		case s.judgement.SharedMachine && !cloned:
+			cloned = true
+			m.events(Event{Kind: EventCloned, Path: w.r.Place.Path, Cause: w.r.Cause, Holder: s.by(), Reason: s.judgement.Reason})
+		}
+		if !m.keptOut(e, w, s) {
+			return record{}, errLeft
+		}
+		t := time.NewTimer(pause(time.Since(began)))
+		select {
+		case <-t.C:
+		case <-e.wake:
+		case <-m.stop.Done():
+		}
+		t.Stop()
+	}
+}
+
+// recoverStale frees the lock of a dead process of this host.
+func (m *Manager) recoverStale(w *waiter, d Dir, s sight) error {
+	unsynced, err := m.holder.free(d, s.rec)
+	if errors.Is(err, errChanged) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	ev := Event{Kind: EventRecovered, Path: w.r.Place.Path, Cause: w.r.Cause, Holder: s.by(), Reason: s.judgement.Reason}
+	m.events(ev)
+	if unsynced != nil {
+		ev.Kind, ev.Err = EventUnsynced, unsynced
+		m.events(ev)
+	}
+	return m.holder.sweep(d)
+}
+
+// holds reports whether the record is of a tenure of this manager, in this
+// directory or another.
+func (m *Manager) holds(r record) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, e := range m.entries {
+		if e.owner != nil && e.owner.rec == r {
+			return true
+		}
+	}
+	return false
+}
+
+// keptOut notes who keeps the waiters out, ends those that do not wait, and
+// reports whether w still waits.
+func (m *Manager) keptOut(e *entry, w *waiter, s sight) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s.state == Free {
+		return slices.Contains(e.waiters, w)
+	}
+	e.by = s.by()
+	if s.judgement.Reason != "" {
+		e.by += " (" + s.judgement.Reason + ")"
+	}
+	e.waiters = slices.DeleteFunc(e.waiters, func(w *waiter) bool {
+		if w.r.Wait != 0 {
+			return false
+		}
+		w.done <- outcome{err: &HeldError{Path: w.r.Place.Path, By: e.by, Remote: true}}
+		return true
+	})
+	return slices.Contains(e.waiters, w)
+}
+
+// refuse ends w's wait with err.
+func (m *Manager) refuse(e *entry, w *waiter, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if i := slices.Index(e.waiters, w); i >= 0 {
+		e.waiters = slices.Delete(e.waiters, i, i+1)
+		w.done <- outcome{err: err}
+	}
+}
+
+// grant gives the lock that was taken for w to w's job: to all of its waiters.
+// If w has left meanwhile, nobody uses it and it is released at once.
+func (m *Manager) grant(e *entry, w *waiter, d Dir, rec record) {
+	if w.r.Place.Taken != nil {
+		w.r.Place.Taken()
+	}
+	t := &tenure{m: m, e: e, rec: rec, dir: d, place: w.r.Place, job: w.r.Job, cause: w.r.Cause,
+		since: m.holder.now(), ended: make(chan struct{})}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e.owner, e.by = t, ""
+	if m.closed {
+		t.fail(ErrClosed)
+	}
+	here := slices.Contains(e.waiters, w)
+	e.waiters = slices.DeleteFunc(e.waiters, func(o *waiter) bool {
+		switch {
+		case !here:
+			return false
+		case o.r.Job == t.job:
+			o.done <- outcome{hold: t.use()}
+			return true
+		case o.r.Wait == 0:
+			o.done <- outcome{err: &HeldError{Path: t.place.Path, By: t.by()}}
+			return true
+		default:
+			return false
+		}
+	})
+	if t.uses == 0 {
+		t.ending = true
+		return
+	}
+	if !m.verifying {
+		m.verifying = true
+		m.workers.Go(m.verifier)
+	}
+}
