@@ -14,8 +14,8 @@ import (
 
 // TestRandomThreads lets threads do what the kernel lets them do, in random
 // order, with signals, deaths and a server that fails, and closes the gate at
-// some moment. No system call may see the gate's ESTALE twice, no lock may be
-// left, and the locks exclude.
+// some moment. No system call may see the ESTALE of the gate twice, and no lock
+// may be left.
 func TestRandomThreads(t *testing.T) {
 	for seed := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) {
