@@ -43,7 +43,11 @@ func tell(e lock.Event) (logrus.Level, string) {
 		if e.Elapsed >= longWait {
 			level = logrus.WarnLevel
 		}
-		return level, fmt.Sprintf("waiting for the lock of %s, held by %s", e.Path, e.Holder)
+		text := "waiting for the lock of " + e.Path
+		if e.Holder != "" {
+			text += ", held by " + e.Holder
+		}
+		return level, text
 	case lock.EventGot:
 		return logrus.InfoLevel, fmt.Sprintf("got the lock of %s after %s", e.Path, e.Elapsed.Round(time.Second))
 	case lock.EventGaveUp:

@@ -117,9 +117,10 @@ func newGate(c Config, l locks, h host, lookup func(uint32) string) *Gate {
 // The caller of Alter releases the hold.
 //
 // Other errors: EBUSY if another job holds the lock and the wait is over or
-// there is to be none; EAGAIN for the same if c.NonBlock; EDEADLK; EINTR after
-// a signal that ends a wait; ENOTCONN after Close; else the error with which
-// the lock could not be taken.
+// there is to be none; EAGAIN for the same if c.NonBlock; ETIMEDOUT if it is
+// over before the server has said so; EDEADLK; EINTR after a signal that ends a
+// wait; ENOTCONN after Close; else the error with which the lock could not be
+// taken.
 func (g *Gate) Alter(ctx context.Context, c Caller, d Dir) (*lock.Hold, syscall.Errno) {
 	holds, no := g.alter(ctx, c, d)
 	if no != 0 {
@@ -173,13 +174,13 @@ func (g *Gate) alter(ctx context.Context, c Caller, dirs ...Dir) ([]*lock.Hold, 
 	if err == nil {
 		return holds, 0
 	}
-	if isHeld(err) && limit != g.wait {
+	if limit != g.wait && (isHeld(err) || errors.Is(err, lock.ErrNoAnswer)) {
 		err = fmt.Errorf("%w, for %v at most: %w", errInside, limit, err)
 	}
 	return nil, g.answer(c, reqs, err)
 }
 
-// errInside explains an EBUSY that comes sooner than the wait's own limit.
+// errInside explains an EBUSY or ETIMEDOUT that comes sooner than the wait's own limit.
 var errInside = errors.New("the operation could wait only inside its request, where readers wait with it")
 
 // inside is how long an operation may wait in its own request.
