@@ -35,7 +35,9 @@ func (h *holder) discardAll(d Dir, which func(record) bool) error {
 // by a rename to a name of one's own: emptied in place it could be published
 // by a taker who then believes that he holds.
 func (h *holder) discard(d Dir, name string) error {
-	grave := h.newRecord().candidate()
+	r := h.newRecord()
+	defer drop(r)
+	grave := r.candidate()
 	if err := d.Rename(name, grave); err != nil && !absent(err) {
 		return err
 	}

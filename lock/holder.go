@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io/fs"
+	"sync"
 	"syscall"
 	"time"
 
@@ -31,7 +32,26 @@ func randomNonce() uint64 {
 	return binary.BigEndian.Uint64(b[:])
 }
 
-func (h *holder) newRecord() record { return record{holder: h.self, nonce: h.nonce()} }
+// newRecord returns a record that nobody else ever had, and keeps it until drop.
+func (h *holder) newRecord() record {
+	r := record{holder: h.self, nonce: h.nonce()}
+	kept.Store(r, true)
+	return r
+}
+
+// kept are the records that somebody in this process still answers for,
+// whichever manager he belongs to.
+var kept sync.Map
+
+// drop says that nobody in this process answers for the record any more.
+func drop(r record) { kept.Delete(r) }
+
+// leftOver reports whether the record is of this process and nobody in it
+// answers for it: an earlier call of unknown outcome was carried out late.
+func (h *holder) leftOver(r record) bool {
+	_, answered := kept.Load(r)
+	return h.mine(r) && !answered
+}
 
 // mine reports whether the record is of this very process.
 func (h *holder) mine(r record) bool {
@@ -55,6 +75,12 @@ func refused(err error) bool {
 	return errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EPERM)
 }
 
+// noLock reports whether a listing of the lock failed because what bears its
+// name is a file, a symbolic link or a mount point.
+func noLock(err error) bool {
+	return errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.EXDEV)
+}
+
 // lockMode is the mode of D/.lockfs: everybody may see who holds, and those
 // who may write in D may also clear a lock of it.
 func lockMode(d Dir) (fs.FileMode, error) {
@@ -75,7 +101,7 @@ func (h *holder) standing(d Dir, r record) (bool, error) {
 	}
 	names, err := d.List(lockName)
 	switch {
-	case absent(err):
+	case absent(err), noLock(err):
 		return false, nil
 	case err != nil:
 		return false, err

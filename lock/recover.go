@@ -19,6 +19,9 @@ func (h *holder) recover(d Dir, stale record) (record, error) {
 		return mine, nil
 	}
 	stands, serr := h.standing(d, mine)
+	if serr != nil || !stands {
+		drop(mine)
+	}
 	switch {
 	case serr != nil:
 		return record{}, errors.Join(err, serr)
@@ -38,6 +41,7 @@ func (h *holder) free(d Dir, stale record) (unsynced, err error) {
 	if err != nil {
 		return nil, err
 	}
+	defer drop(mine)
 	unsynced = d.Sync()
 	return unsynced, h.release(d, mine)
 }

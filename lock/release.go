@@ -50,10 +50,11 @@ func (h *holder) remove(d Dir, r record) error {
 }
 
 // removeEmpty removes the lock directory if it is empty. That somebody has
-// taken the lock since is fine, and so is that it is gone.
+// taken the lock since is fine, and so is that it is gone, or that a file or a
+// mount point bears its name.
 func (h *holder) removeEmpty(d Dir) error {
 	err := d.Rmdir(lockName)
-	if err == nil || absent(err) || errors.Is(err, syscall.ENOTDIR) {
+	if err == nil || absent(err) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EBUSY) {
 		return nil
 	}
 	if !held(err) {

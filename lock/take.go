@@ -2,6 +2,7 @@ package lock
 
 import (
 	"errors"
+	"fmt"
 	"syscall"
 )
 
@@ -63,6 +64,12 @@ func (a *attempt) taken() record {
 	return r
 }
 
+// forget is for a candidate that is gone.
+func (a *attempt) forget() {
+	drop(a.rec)
+	a.rec, a.stood, a.unsure = record{}, false, false
+}
+
 // publish renames the candidate onto the lock. again asks for one more try.
 func (a *attempt) publish() (again bool, err error) {
 	err = a.d.Rename(a.rec.candidate(), lockName)
@@ -76,6 +83,9 @@ func (a *attempt) publish() (again bool, err error) {
 		return false, errHeld
 	case refused(err):
 		return a.makeRoom(err)
+	case errors.Is(err, syscall.EBUSY):
+		// Not held: rename(2) says so of a mount point.
+		return a.settle(fmt.Errorf("%w: %s is a mount point", ErrOdd, lockName))
 	default:
 		return a.settle(err)
 	}
@@ -93,7 +103,7 @@ func (a *attempt) verify() (again bool, err error) {
 	if stands {
 		return false, nil
 	}
-	a.rec, a.stood, a.unsure = record{}, false, false
+	a.forget()
 	return true, a.h.removeEmpty(a.d)
 }
 
@@ -210,14 +220,14 @@ func (a *attempt) giveUp() error {
 			if err := a.h.release(a.d, a.rec); err != nil && !errors.Is(err, ErrLost) {
 				return err
 			}
-			a.rec = record{}
+			a.forget()
 			return nil
 		}
 	}
 	if err := a.clean(); err != nil {
 		return err
 	}
-	a.rec = record{}
+	a.forget()
 	return nil
 }
 

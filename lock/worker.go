@@ -56,6 +56,7 @@ func (m *Manager) finish(e *entry, t *tenure) {
 	} else {
 		m.release(t)
 	}
+	drop(t.rec)
 	closed := t.dir.Close()
 	m.mu.Lock()
 	e.owner = nil
@@ -174,7 +175,7 @@ func (m *Manager) seek(e *entry, w *waiter, a *attempt) (record, error) {
 		case s.state == Odd && !odd:
 			odd = true
 			m.events(Event{Kind: EventOdd, Path: w.r.Place.Path, Cause: w.r.Cause, Reason: s.why})
-		case m.holder.mine(s.rec) && !m.holds(s.rec):
+		case m.holder.leftOver(s.rec):
 			// Left over from a release or take of unknown outcome.
 			if err := m.holder.remove(a.d, s.rec); err != nil {
 				return record{}, err
@@ -213,19 +214,6 @@ func (m *Manager) recoverStale(w *waiter, d Dir, s sight) error {
 		m.events(ev)
 	}
 	return m.holder.sweep(d)
-}
-
-// holds reports whether the record is of a tenure of this manager, in this
-// directory or another.
-func (m *Manager) holds(r record) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, e := range m.entries {
-		if e.owner != nil && e.owner.rec == r {
-			return true
-		}
-	}
-	return false
 }
 
 // keptOut notes who keeps the waiters out, ends those that do not wait, and
