@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,9 +28,9 @@ type stage struct {
 	dir         string // everything is below
 	tree, mnt   string // the shared tree, and where each host has it mounted
 	alpha, beta *demoHost
-	jobs        []*demoJob
-	holder      *demoJob // writes on alpha
-	waiter      *demoJob // waits on beta
+	jobs        []*played.Job
+	holder      *played.Job // writes on alpha
+	waiter      *played.Job // waits on beta
 }
 
 // demoHost is a played host and its daemon.
@@ -91,8 +90,7 @@ func (s *stage) close() error {
 		}
 	}
 	for _, j := range s.jobs {
-		j.in.Close()
-		<-j.ended
+		j.Close()
 	}
 	if s.dir != "" {
 		errs = append(errs, os.RemoveAll(s.dir))
@@ -201,10 +199,10 @@ func (s *stage) status(h *demoHost) (lock.Status, error) {
 }
 
 // waits reports, to sees, whether a job on the host waits for the lock.
-func (s *stage) waits(h *demoHost, j *demoJob) func() (bool, error) {
+func (s *stage) waits(h *demoHost, j *played.Job) func() (bool, error) {
 	return func() (bool, error) {
-		if j.over() {
-			return false, fmt.Errorf("%s did not wait: %s", j.name, j.result())
+		if j.Over() {
+			return false, fmt.Errorf("the job did not wait, it ended (%v)", j.Wait(s.ctx))
 		}
 		st, err := s.status(h)
 		return len(st.Waiters) > 0, err
@@ -217,85 +215,28 @@ func (s *stage) content(file string) (string, error) {
 	return string(b), err
 }
 
-// demoJob is a shell that runs a script on a host.
-type demoJob struct {
-	name  string
-	in    io.WriteCloser
-	lines chan string // its output; closed at its end
-	ended chan struct{}
-	err   error // how it ended, once ended is closed
-}
-
-// start starts a script on the host, in the mounted directory results.
-func (s *stage) start(h *demoHost, script string) (*demoJob, error) {
-	cmd := h.Command("sh", "-c", "cd "+filepath.Join(s.mnt, "results")+" || exit; "+script)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
+// start starts a shell's script on the host, in the mounted directory results.
+func (s *stage) start(h *demoHost, script string) (*played.Job, error) {
+	j, err := h.Start("sh", "-c", "cd "+filepath.Join(s.mnt, "results")+" || exit; "+script)
+	if err == nil {
+		s.jobs = append(s.jobs, j)
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	j := &demoJob{name: "the job on " + h.Name, in: in, lines: make(chan string, 16), ended: make(chan struct{})}
-	go func() {
-		defer close(j.ended)
-		for sc := bufio.NewScanner(out); sc.Scan(); {
-			j.lines <- sc.Text()
-		}
-		close(j.lines)
-		j.err = cmd.Wait()
-	}()
-	s.jobs = append(s.jobs, j)
-	return j, nil
+	return j, err
 }
 
 // says waits for the job's next line of output, which must be want.
-func (s *stage) says(j *demoJob, want string) error {
-	select {
-	case got, ok := <-j.lines:
-		if !ok || got != want {
-			return fmt.Errorf("%s said %q, not %q", j.name, got, want)
+func (s *stage) says(j *played.Job, want string) error {
+	ctx, cancel := context.WithTimeout(s.ctx, sceneBound)
+	defer cancel()
+	return j.Expect(ctx, want)
+}
+
+// ends reports, to sees, whether the job has ended; an error if not well.
+func (s *stage) ends(j *played.Job) func() (bool, error) {
+	return func() (bool, error) {
+		if !j.Over() {
+			return false, nil
 		}
-		return nil
-	case <-s.ctx.Done():
-		return fmt.Errorf("interrupted: %w", s.ctx.Err())
-	case <-time.After(sceneBound):
-		return fmt.Errorf("%s does not say %q", j.name, want)
+		return true, j.Wait(s.ctx)
 	}
-}
-
-// tell lets a job that reads a line go on.
-func (j *demoJob) tell() error {
-	_, err := io.WriteString(j.in, "go on\n")
-	return err
-}
-
-// over reports whether the job has ended.
-func (j *demoJob) over() bool {
-	select {
-	case <-j.ended:
-		return true
-	default:
-		return false
-	}
-}
-
-// result says how the job ended.
-func (j *demoJob) result() string {
-	if j.err != nil {
-		return j.err.Error()
-	}
-	return "it ended well"
-}
-
-// endsWell reports, to sees, whether the job has ended without an error.
-func (j *demoJob) endsWell() (bool, error) {
-	if !j.over() {
-		return false, nil
-	}
-	return true, j.err
 }

@@ -67,7 +67,7 @@ func (s *stage) reading() error {
 			return err
 		}
 	}
-	if s.waiter.over() {
+	if s.waiter.Over() {
 		return errors.New("the writer on beta did not wait until here")
 	}
 	s.say("  seen: the reader is done, and the writer beside it still waits")
@@ -76,13 +76,13 @@ func (s *stage) reading() error {
 
 func (s *stage) handover() error {
 	s.act("alpha's program writes its last line and ends.")
-	if err := s.holder.tell(); err != nil {
+	if err := s.holder.Tell(); err != nil {
 		return err
 	}
 	if err := s.says(s.holder, "wrote"); err != nil {
 		return err
 	}
-	if err := s.sees("beta's program gets the lock, writes and ends", s.waiter.endsWell); err != nil {
+	if err := s.sees("beta's program gets the lock, writes and ends", s.ends(s.waiter)); err != nil {
 		return err
 	}
 	if err := s.sees("both files are whole", func() (bool, error) {
@@ -114,7 +114,7 @@ func (s *stage) crash() error {
 	if err := s.alpha.daemon.Kill(); err != nil {
 		return err
 	}
-	if err := s.holder.tell(); err != nil {
+	if err := s.holder.Tell(); err != nil {
 		return err
 	}
 	if err := s.says(s.holder, "failed"); err != nil {
@@ -171,7 +171,7 @@ func (s *stage) freed(file string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.sees("alpha recovers its own lock, and writes", j.endsWell); err != nil {
+	if err := s.sees("alpha recovers its own lock, and writes", s.ends(j)); err != nil {
 		return err
 	}
 	events, err := s.alpha.daemon.Events()
@@ -188,7 +188,7 @@ func (s *stage) freed(file string) error {
 		return errors.New("alpha's lockfs does not say that it recovered the lock")
 	}
 	s.say("  alpha's log: %s", strings.ReplaceAll(recovered, s.tree, "tree"))
-	if err := s.sees("beta's program, which has waited all the time, writes and ends", s.waiter.endsWell); err != nil {
+	if err := s.sees("beta's program, which has waited all the time, writes and ends", s.ends(s.waiter)); err != nil {
 		return err
 	}
 	return s.free()

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -23,7 +24,7 @@ import (
 const killBound = 30 * time.Second
 
 // Host is a played host. Its methods are not to be called by several
-// goroutines at once, but Command may, while the host is up.
+// goroutines at once, but Command and Start may, while the host is up.
 type Host struct {
 	// Name is the host name.
 	Name string
@@ -102,7 +103,7 @@ func (h *Host) boot() error {
 func (h *Host) Command(name string, args ...string) *exec.Cmd {
 	enter := []string{"--target", strconv.Itoa(h.keeper.Process.Pid), "--mount", "--uts", "--", name}
 	cmd := exec.Command("nsenter", append(enter, args...)...)
-	cmd.Env = append(os.Environ(), "LOCKFS_HOST_ID="+h.hostID)
+	cmd.Env = append(os.Environ(), h.env())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd
 }
@@ -138,8 +139,8 @@ func (h *Host) Close() error {
 	return errors.Join(h.PowerOff(), os.RemoveAll(h.dir))
 }
 
-// killAll kills every process in the host's mount namespace but the keeper,
-// and returns when they are gone, but for those that wait to be reaped.
+// killAll kills every process of the host but the keeper, and returns when
+// they are gone, but for those that wait to be reaped.
 func (h *Host) killAll() error {
 	own, err := namespaceOf(h.keeper.Process.Pid)
 	if err != nil {
@@ -154,14 +155,15 @@ func (h *Host) killAll() error {
 			return fmt.Errorf("processes %v do not end", left)
 		}
 		for _, pid := range left {
-			if err := killIn(pid, own); err != nil {
+			if err := h.kill(pid, own); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// members lists the live processes in the mount namespace ns but the keeper.
+// members lists the live processes of the host but the keeper; ns is its mount
+// namespace.
 func (h *Host) members(ns string) ([]int, error) {
 	names, err := os.ReadDir("/proc")
 	if err != nil {
@@ -173,17 +175,27 @@ func (h *Host) members(ns string) ([]int, error) {
 		if err != nil || pid == h.keeper.Process.Pid {
 			continue
 		}
-		// One that has ended has no namespace any more.
-		if got, err := namespaceOf(pid); err == nil && got == ns {
+		if h.runs(pid, ns) {
 			pids = append(pids, pid)
 		}
 	}
 	return pids, nil
 }
 
-// killIn kills the process pid if it is in the mount namespace ns. The pidfd
-// keeps the number from meaning another process in between.
-func killIn(pid int, ns string) error {
+// runs reports whether the process is one of the host's: it is in the mount
+// namespace ns, or has the host's id in its environment as an nsenter has that
+// is still on its way there. One that has ended is not.
+func (h *Host) runs(pid int, ns string) bool {
+	if got, err := namespaceOf(pid); err != nil || got == ns {
+		return err == nil
+	}
+	env, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
+	return err == nil && slices.Contains(strings.Split(string(env), "\x00"), h.env())
+}
+
+// kill kills the process pid if it is the host's. The pidfd keeps the number
+// from meaning another process in between.
+func (h *Host) kill(pid int, ns string) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) {
 		return nil
@@ -192,7 +204,7 @@ func killIn(pid int, ns string) error {
 		return err
 	}
 	defer unix.Close(fd)
-	if got, err := namespaceOf(pid); err != nil || got != ns {
+	if !h.runs(pid, ns) {
 		return nil // it has ended
 	}
 	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
@@ -200,6 +212,9 @@ func killIn(pid int, ns string) error {
 	}
 	return nil
 }
+
+// env is the variable that tells programs on the host its identity.
+func (h *Host) env() string { return "LOCKFS_HOST_ID=" + h.hostID }
 
 func namespaceOf(pid int) (string, error) {
 	return os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "ns/mnt"))

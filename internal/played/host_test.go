@@ -1,6 +1,7 @@
 package played
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"strings"
@@ -108,5 +109,34 @@ func TestMountsStayInside(t *testing.T) {
 	}
 	if strings.Contains(string(b), dir) {
 		t.Error("the mount is seen outside")
+	}
+}
+
+func TestJob(t *testing.T) {
+	h := newHost(t, "alpha")
+	j, err := h.Start("sh", "-c", "echo up; read x; echo went on; sleep 1000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), killBound)
+	defer cancel()
+	if err := j.Expect(ctx, "up"); err != nil {
+		t.Fatal(err)
+	}
+	if j.Over() {
+		t.Error("it did not wait to be told")
+	}
+	if err := j.Tell(); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Expect(ctx, "went on"); err != nil {
+		t.Fatal(err)
+	}
+	j.Close()
+	if err := j.Wait(ctx); err == nil {
+		t.Error("it was killed, and ended well")
+	}
+	if _, err := j.Line(ctx); err == nil {
+		t.Error("it is dead, and said something")
 	}
 }
