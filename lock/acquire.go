@@ -78,7 +78,8 @@ func (e *entry) keptBy(job procid.Job) (by string, remote bool) {
 	if t := e.owner; t != nil && t.uses > 0 && !t.ending && t.job != job {
 		return t.by(), false
 	}
-	if e.owner == nil {
+	if e.owner == nil && len(e.waiters) > 0 {
+		// Without a waiter nobody asks the server: what it said is outdated.
 		return e.by, true
 	}
 	return "", false
