@@ -218,6 +218,7 @@ func TestDeadHolderIsRecovered(t *testing.T) {
 	if _, err := m.Acquire(t.Context(), r); !errors.Is(err, syscall.EBUSY) {
 		t.Fatalf("while it lives: %v, want EBUSY", err)
 	}
+	eventually(t, "the lock and the one candidate", func() bool { return len(names(t, d)) == 2 })
 	st, err := StatusOf(dir, d, h.judge)
 	if err != nil || st.State != Held || st.PID != 1 || st.Cause.Program != "cp" || len(st.Candidates) != 1 {
 		t.Errorf("StatusOf = %+v, %v", st, err)
