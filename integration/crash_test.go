@@ -1,0 +1,148 @@
+package integration
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/lockfs/lockfs/internal/played"
+	"github.com/lockfs/lockfs/lock"
+)
+
+// A writer outlives its killed daemon in three ways; in none of them anything
+// of what it writes then reaches the tree. The next daemon of that host
+// recovers the lock, and only that host's.
+func TestKilledDaemon(t *testing.T) {
+	for name, start := range map[string]func(w *world) *played.Job{
+		"handle": func(w *world) *played.Job {
+			j := w.alpha.sh("exec 3>>f; echo one >&3; echo ready; read go; echo two >&3")
+			w.expect(j, "ready")
+			return j
+		},
+		"inherited descriptor": func(w *world) *played.Job {
+			// The one who writes is a grandchild of who opened it, of another
+			// session, has the descriptor too.
+			j := w.alpha.sh("exec 3>>f; echo one >&3; exec setsid -w sh -c '(echo ready; read go; echo two >&3)'")
+			w.expect(j, "ready")
+			return j
+		},
+		"mapping": func(w *world) *played.Job {
+			w.write("f", "one\n"+strings.Repeat("\x00", 4092))
+			j := w.alpha.client("mmap", w.in("f"))
+			w.expect(j, "mapped")
+			return j
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			writer := start(w)
+			w.heldBy(w.alpha)
+			if err := w.alpha.daemon.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			before, record := w.read("f"), w.record()
+			w.tell(writer)
+			if err := w.ended(writer); err == nil {
+				t.Error("the writer's write after the daemon's death succeeded")
+			}
+			if after := w.read("f"); after != before {
+				t.Errorf("f was %q at the daemon's death and is %q", before, after)
+			}
+			// The other host leaves it alone.
+			other := w.beta.sh("echo other >g")
+			w.beta.waits(1)
+			if r := w.record(); r != record {
+				t.Errorf("the lock was %q and is %q", record, r)
+			}
+			// Its own host sees that it is stale, and frees it.
+			w.alpha.mount()
+			if st := w.alpha.status(); st.State != lock.Stale {
+				t.Errorf("on its own host the lock is %s: %s", st.State, st.Reason)
+			}
+			w.done(w.alpha.sh("echo own >h"))
+			if !w.alpha.recovered() {
+				t.Error("nobody says that the lock was recovered")
+			}
+			w.done(other)
+			w.free()
+		})
+	}
+}
+
+// A lock of before a reboot is left alone by others and recovered by its host.
+func TestReboot(t *testing.T) {
+	if !initialPIDNamespace() {
+		unable(t, "needs the initial pid namespace: in a container no other boot is judged")
+	}
+	w := newWorld(t)
+	w.alpha.hold()
+	record := w.record()
+	if err := w.alpha.Reboot(); err != nil {
+		t.Fatal(err)
+	}
+	other := w.beta.sh("echo other >g")
+	w.beta.waits(1)
+	if r := w.record(); r != record {
+		t.Errorf("the lock was %q and is %q", record, r)
+	}
+	w.alpha.mount()
+	if st := w.alpha.status(); st.State != lock.Stale {
+		t.Errorf("after the reboot the lock is %s: %s", st.State, st.Reason)
+	}
+	w.done(w.alpha.sh("echo own >h"))
+	w.done(other)
+	w.free()
+}
+
+// A holder whose lock was taken away by hand fails at its next write, at fsync
+// and at close, and does not touch what has taken the lock since.
+func TestBrokenLock(t *testing.T) {
+	w := newWorld(t)
+	w.write("f", "")
+	writer := w.alpha.client("write", w.in("f"))
+	w.expect(writer, "open ok")
+	w.heldBy(w.alpha)
+	w.tell(writer)
+	w.expect(writer, "write ok")
+
+	// As a recovery does it: the record becomes another's.
+	stranger := strings.Replace(w.record(), ",alpha,", ",gamma,", 1)
+	if err := os.Rename(w.back(lock.Reserved, w.record()), w.back(lock.Reserved, stranger)); err != nil {
+		t.Fatal(err)
+	}
+	w.until("the daemon's note of the loss", func() bool {
+		h := w.alpha.status().Holder
+		return h != nil && h.Lost
+	})
+	text := w.read("f")
+	for _, what := range []string{"write", "fsync", "close"} {
+		w.tell(writer)
+		w.expect(writer, what+" EIO")
+	}
+	w.done(writer)
+	if got := w.read("f"); got != text {
+		t.Errorf("f was %q at the loss and is %q", text, got)
+	}
+	if got := w.record(); got != stranger {
+		t.Errorf("the record of the new holder became %q", got)
+	}
+	events, err := w.alpha.daemon.Events()
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := false
+	for _, e := range events {
+		msg, _ := e["msg"].(string)
+		told = told || strings.Contains(msg, "was taken away")
+	}
+	if !told {
+		t.Error("the log does not say that the lock was taken away")
+	}
+	// The stranger releases, and all is as ever.
+	if err := os.RemoveAll(w.back(lock.Reserved)); err != nil {
+		t.Fatal(err)
+	}
+	w.done(w.alpha.sh("echo again >g"))
+	w.free()
+}

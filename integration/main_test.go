@@ -1,0 +1,44 @@
+package integration
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// clientEnv makes the test binary a client: a program that acts in a mount.
+const clientEnv = "LOCKFS_TEST_CLIENT"
+
+// lockfs and client are the program under test and this binary.
+var lockfs, client string
+
+func TestMain(m *testing.M) {
+	if os.Getenv(clientEnv) != "" {
+		os.Exit(runClient(os.Args[1:]))
+	}
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "lockfs-integration-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	lockfs = filepath.Join(dir, "lockfs")
+	if client, err = os.Executable(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	build := exec.Command("go", "build", "-o", lockfs, "../cmd/lockfs")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
