@@ -1,3 +1,5 @@
+//go:build mount
+
 package integration
 
 import (
