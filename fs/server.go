@@ -2,12 +2,22 @@ package fs
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log"
+	"path/filepath"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 
+	fusefs "github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
 	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
 
+	"github.com/lockfs/lockfs/fs/gate"
+	"github.com/lockfs/lockfs/lock"
 	"github.com/lockfs/lockfs/procid"
 )
 
@@ -34,27 +44,223 @@ type Options struct {
 	Debug bool
 }
 
-// Server is a mount that is served.
-type Server struct{}
+// lastResort is how long an operation waits for a lock where it makes readers
+// wait with it (package gate).
+const lastResort = 10 * time.Second
 
-// ErrUnfinished: the nodes that would serve a mount are not built yet
-// (ENOSYS). What the package promises below is what they are built to.
-var ErrUnfinished error = fmt.Errorf("this version can't serve a mount yet: %w", syscall.ENOSYS)
+// Server is a mount that is served.
+type Server struct {
+	tree   *tree
+	fuse   *fuse.Server
+	target string
+	// ended is closed when the mount has ended and every lock is released.
+	ended chan struct{}
+
+	once sync.Once
+	err  error // why not all could be released; to be read when ended is closed
+	// bound ends with the context of Close, if that has ended the mount.
+	bound context.Context
+	bind  context.CancelFunc
+}
 
 // Mount mounts the tree source at the directory target and serves it until
-// it is unmounted. It returns when the mount serves.
+// it is unmounted. It returns when the mount serves. A mount by root is for
+// all users; one by another user is for that user, and needs fusermount3.
 //
-// At present it always fails with ErrUnfinished.
-func Mount(source, target string, o Options) (*Server, error) { return nil, ErrUnfinished }
+// Errors: EINVAL if one of source and target is inside the other (they may be
+// the same), else those of the file system and of the mount.
+func Mount(source, target string, o Options) (*Server, error) {
+	target, err := apart(source, target)
+	if err != nil {
+		return nil, err
+	}
+	t, err := newTree(source, target, o)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{tree: t, target: target, ended: make(chan struct{})}
+	s.bound, s.bind = context.WithCancel(context.Background())
+	if err := s.mount(o); err != nil {
+		return nil, errors.Join(err, s.end())
+	}
+	go s.serve()
+	return s, nil
+}
+
+// apart returns where target is without symbolic links, or an error if one
+// path leads to a place inside of the other's.
+func apart(source, target string) (string, error) {
+	var real [2]string
+	for i, p := range []string{source, target} {
+		p, err := filepath.Abs(p)
+		if err != nil {
+			return "", err
+		}
+		if real[i], err = filepath.EvalSymlinks(p); err != nil {
+			return "", err
+		}
+	}
+	inside := func(a, b string) bool { return a != b && strings.HasPrefix(a, strings.TrimSuffix(b, "/")+"/") }
+	switch {
+	case inside(real[0], real[1]):
+		return "", fmt.Errorf("the source %s is inside the mountpoint %s: %w", real[0], real[1], unix.EINVAL)
+	case inside(real[1], real[0]):
+		return "", fmt.Errorf("the mountpoint %s is inside the source %s: %w", real[1], real[0], unix.EINVAL)
+	}
+	return real[1], nil
+}
+
+// newTree opens the source, before anything is mounted over it.
+func newTree(source, target string, o Options) (*tree, error) {
+	t := &tree{
+		source: source,
+		self:   o.Self,
+		log:    o.Log,
+		dirs:   map[fusefs.StableAttr]*dirNode{},
+		ids:    map[uint64]*dirNode{},
+		open:   map[closer]struct{}{},
+	}
+	fd, err := unix.Open(source, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", source, err)
+	}
+	f, err := examine(fd)
+	if err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("stat %s: %w", source, err)
+	}
+	t.root = t.directory(f)
+	t.locks = lock.NewManager(lock.Config{Self: o.Self, Linger: o.Linger, Events: gate.Logger(o.Log)})
+	t.gate = gate.New(gate.Config{
+		Locks: t.locks, Jobs: o.Jobs, Wait: o.Wait, LastResort: lastResort, Mount: target, Log: o.Log,
+	})
+	return t, nil
+}
+
+// mount mounts the tree and begins to serve it.
+func (s *Server) mount(o Options) error {
+	name := o.FSName
+	if name == "" {
+		name = s.tree.source
+	}
+	logger := log.New(logWriter{o.Log, o.Debug}, "", 0)
+	opts := &fusefs.Options{
+		// All timeouts stay unset, which is zero: other hosts change files,
+		// and a wait for a lock needs the kernel to ask (package gate).
+		NullPermissions: true,
+		RootStableAttr:  &s.tree.root.id,
+		Logger:          logger,
+		MountOptions: fuse.MountOptions{
+			Name:             "lockfs",
+			FsName:           name,
+			Options:          []string{"default_permissions"},
+			MaxWrite:         1 << 20,
+			DirectMountFlags: o.Flags | unix.MS_MGC_VAL, // which go-fuse wants for no flags at all
+			// What is asked for with an entry is not kept, so asking for more
+			// than the names is work for nothing.
+			DisableReadDirPlus: true,
+			// A write that passes the daemon by would outlive it.
+			DisabledCapabilities: fuse.CAP_PASSTHROUGH,
+			// The umask is the server's to apply: a default ACL overrides it.
+			ExtraCapabilities: fuse.CAP_DONT_MASK,
+			Logger:            logger,
+			Debug:             o.Debug,
+		},
+	}
+	if o.ReadOnly {
+		opts.DirectMountFlags |= unix.MS_RDONLY
+	}
+	if unix.Geteuid() == 0 {
+		opts.AllowOther, opts.DirectMountStrict = true, true
+	} else {
+		opts.Options = append(opts.Options, flagWords(opts.DirectMountFlags)...)
+	}
+	server, err := fuse.NewServer(&raw{fusefs.NewNodeFS(s.tree.root, opts), s.tree}, s.target, &opts.MountOptions)
+	if err != nil {
+		return err
+	}
+	s.fuse = server
+	go server.Serve()
+	if err := server.WaitMount(); err != nil {
+		return errors.Join(err, s.detach())
+	}
+	s.tree.dev, err = deviceAt(s.target)
+	if err != nil {
+		return errors.Join(err, s.detach())
+	}
+	return nil
+}
+
+// logWriter writes go-fuse's lines to the log: each is something that it has
+// stumbled over, unless it is to tell of everything.
+type logWriter struct {
+	log   *logrus.Logger
+	debug bool
+}
+
+func (w logWriter) Write(line []byte) (int, error) {
+	level := logrus.WarnLevel
+	if w.debug {
+		level = logrus.DebugLevel
+	}
+	w.log.WithField("library", "go-fuse").Log(level, strings.TrimSpace(string(line)))
+	return len(line), nil
+}
+
+// flagWords are mount flags as fusermount3 takes them.
+func flagWords(flags uintptr) []string {
+	var words []string
+	for _, w := range []struct {
+		flag uintptr
+		word string
+	}{{unix.MS_RDONLY, "ro"}, {unix.MS_NOEXEC, "noexec"}, {unix.MS_NOATIME, "noatime"}} {
+		if flags&w.flag != 0 {
+			words = append(words, w.word)
+		}
+	}
+	return words
+}
+
+// serve waits for the end of the mount, and then ends what was for it.
+func (s *Server) serve() {
+	s.fuse.Wait()
+	if err := s.end(); err != nil {
+		s.tree.log.WithError(err).WithField("mount", s.target).Error("not every lock could be released")
+	}
+}
+
+// end ends the waits, closes what is open, and releases every lock.
+func (s *Server) end() error {
+	s.once.Do(func() {
+		defer close(s.ended)
+		s.tree.gate.Close()
+		select {
+		case <-s.tree.closeAll():
+		case <-s.bound.Done():
+		}
+		s.err = s.tree.locks.Close(s.bound)
+		s.tree.closeDirs()
+	})
+	<-s.ended
+	return s.err
+}
 
 // Wait returns when the file system is unmounted, all requests have been
 // answered and every lock has been released.
-func (s *Server) Wait() {}
+func (s *Server) Wait() { <-s.ended }
 
 // Unmount unmounts the file system; EBUSY while it is in use.
-func (s *Server) Unmount() error { return nil }
+func (s *Server) Unmount() error { return s.fuse.Unmount() }
 
 // Close ends the mount though it is in use: it is detached from the tree, new
 // requests fail, what was written is flushed, and every lock is released. It
 // returns when that is done, or with ctx's error.
-func (s *Server) Close(ctx context.Context) error { return nil }
+func (s *Server) Close(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, s.bind)
+	defer stop()
+	err := s.detach()
+	if errors.Is(err, syscall.EINVAL) {
+		err = nil // it was unmounted already
+	}
+	return errors.Join(err, s.end(), ctx.Err())
+}

@@ -1,0 +1,108 @@
+package fs
+
+import (
+	"context"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+
+	"github.com/lockfs/lockfs/fs/gate"
+	"github.com/lockfs/lockfs/internal/cred"
+	"github.com/lockfs/lockfs/lock"
+	"github.com/lockfs/lockfs/procid"
+)
+
+// caller is who made a request.
+type caller struct{ gate.Caller }
+
+// callerOf returns who made the request of ctx. A caller who can't be seen has
+// no supplementary groups, so at worst he is refused what he may do.
+func callerOf(ctx context.Context) caller {
+	var c caller
+	from, ok := fuse.FromContext(ctx)
+	if !ok {
+		c.Cred = cred.Own()
+		return c
+	}
+	c.TID = int(from.Pid)
+	c.Cred = cred.Cred{UID: from.Uid, GID: from.Gid}
+	if from.Uid != 0 && cred.Switchable() {
+		// The error is that he can't be seen.
+		c.Cred.Groups, _ = procid.Groups(c.TID)
+	}
+	return c
+}
+
+// do runs f as the caller.
+func (c caller) do(f func() error) syscall.Errno {
+	var err error
+	c.Cred.Do(func() { err = f() })
+	return errno(err)
+}
+
+// withUmask runs f with a umask of the calling thread's own. Only the umask
+// itself will do, not a mode without its bits: a default ACL of the directory,
+// or a server that knows one (RFC 8275), overrides it.
+//
+// The umask is shared by all threads until unshare(2), which costs next to
+// nothing the second time. No other thread shares the thread's umask while f
+// runs: the Go runtime clones no thread from one that is locked.
+func withUmask(umask int, f func() error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+		return err
+	}
+	defer unix.Umask(unix.Umask(umask))
+	return f()
+}
+
+// unrepeated returns the caller, with Once set if its system call names a
+// descriptor and no path: the kernel does not repeat those after ESTALE. Where
+// that can't be seen it names a path, as nearly all do.
+func (c caller) unrepeated() caller {
+	call, err := procid.CallOf(c.TID)
+	if err != nil {
+		return c
+	}
+	const path = 1 // the argument of utimensat(2), which futimens(3) leaves null
+	c.Once = byDescriptor[call.Number] || call.Number == unix.SYS_UTIMENSAT && call.Args[path] == 0
+	return c
+}
+
+// byDescriptor are the system calls that change a file's attributes and always
+// name it by a descriptor.
+var byDescriptor = map[int]bool{
+	unix.SYS_FCHMOD:       true,
+	unix.SYS_FCHOWN:       true,
+	unix.SYS_FTRUNCATE:    true,
+	unix.SYS_FSETXATTR:    true,
+	unix.SYS_FREMOVEXATTR: true,
+}
+
+// lookAgain is how often the signals of an interrupted caller are looked at:
+// the kernel tells of the first signal only.
+const lookAgain = 200 * time.Millisecond
+
+// patience returns a context that ends when a signal ends the caller's waits,
+// not at any signal, as ctx does. The caller of patience calls end.
+func (c caller) patience(ctx context.Context) (patient context.Context, end func()) {
+	patient, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		for !procid.EndsWait(c.TID) {
+			select {
+			case <-patient.Done():
+				return
+			case <-time.After(lookAgain):
+			}
+		}
+		cancel()
+	})
+	return patient, func() { stop(); cancel() }
+}
+
+// errno returns what the kernel is told of an error.
+func errno(err error) syscall.Errno { return lock.Errno(err) }

@@ -1,0 +1,221 @@
+package fs
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	fusefs "github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+
+	"github.com/lockfs/lockfs/internal/cred"
+	"github.com/lockfs/lockfs/lock"
+)
+
+// dirNode is a directory. It owns one descriptor of it, through which both its
+// lock and every operation in it go: two walks of one path can end in two
+// directories, and a lock of the one does not protect the other.
+type dirNode struct {
+	fusefs.Inode
+	tree *tree
+	id   fusefs.StableAttr
+	key  lock.Key
+	desc *descriptor
+	// known is how often the kernel was told of it; guarded by tree.mu.
+	known uint64
+	fresh fresh
+	// inTheWay reports that a lock in the directory has kept it from being
+	// removed, so that it must be had for that.
+	inTheWay atomic.Bool
+}
+
+func newDirNode(t *tree, f found) *dirNode {
+	return &dirNode{
+		tree: t,
+		id:   f.id,
+		key:  lock.Key{Dev: device(&f.st), Ino: f.st.Ino, Gen: f.id.Gen},
+		desc: newDescriptor(f.fd),
+	}
+}
+
+// fresh knows which files of a directory have been asked of the server since
+// the directory's lock was last taken. What this host had cached of the others
+// may be from before.
+type fresh struct {
+	mu    sync.Mutex
+	taken bool
+	files map[fusefs.StableAttr]struct{}
+}
+
+// reset is for a take: nothing is fresh.
+func (f *fresh) reset() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.taken, f.files = true, nil
+}
+
+// stale reports whether the file must be asked of the server, and notes that
+// it will be.
+func (f *fresh) stale(id fusefs.StableAttr) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, ok := f.files[id]; ok || !f.taken {
+		return false
+	}
+	if f.files == nil {
+		f.files = map[fusefs.StableAttr]struct{}{}
+	}
+	f.files[id] = struct{}{}
+	return true
+}
+
+// forget notes that the file could not be asked of the server.
+func (f *fresh) forget(id fusefs.StableAttr) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.files, id)
+}
+
+// path is where the directory is, for people.
+func (n *dirNode) path() string { return filepath.Join(n.tree.source, n.Path(nil)) }
+
+// Place is gate.Dir's.
+func (n *dirNode) Place(c cred.Cred) lock.Place {
+	return lock.Place{
+		Key:  n.key,
+		Path: n.path(),
+		Open: func() (d lock.Dir, err error) {
+			err = n.desc.use(func(fd int) error {
+				d, err = lock.OpenDir(fd, c)
+				return err
+			})
+			return d, err
+		},
+		Taken: n.taken,
+	}
+}
+
+// taken makes this host see what the last holder of the lock has done: the
+// names at once, the files' attributes when they are next asked for.
+func (n *dirNode) taken() {
+	n.fresh.reset()
+	var st unix.Statx_t
+	if err := n.desc.use(func(fd int) error { return stat(fd, true, &st) }); err != nil {
+		n.tree.log.WithError(err).WithField("dir", n.path()).Warn("the attributes of a locked directory could not be refreshed")
+	}
+}
+
+// as runs f as the caller, with the directory's descriptor.
+func (n *dirNode) as(c caller, f func(fd int) error) syscall.Errno {
+	return c.do(func() error { return n.desc.use(f) })
+}
+
+// look finds what name is in the directory that fd is open on. The caller
+// closes what is found.
+func (n *dirNode) look(fd int, name string) (found, error) {
+	f, err := look(fd, name)
+	if err != nil {
+		return found{}, err
+	}
+	if err := n.refresh(&f); err != nil {
+		unix.Close(f.fd)
+		return found{}, err
+	}
+	return f, nil
+}
+
+// refresh asks the server for the attributes of a file of the directory, if
+// they may be from before the directory's lock was taken.
+func (n *dirNode) refresh(f *found) error {
+	// What is in a directory is under its own lock.
+	if f.id.Mode == unix.S_IFDIR || !n.fresh.stale(f.id) {
+		return nil
+	}
+	err := stat(f.fd, true, &f.st)
+	if err != nil {
+		n.fresh.forget(f.id)
+	}
+	return err
+}
+
+// child returns the inode of what was found in the directory, and fills the
+// reply. It owns the descriptor of f.
+func (n *dirNode) child(ctx context.Context, f found, out *fuse.EntryOut) *fusefs.Inode {
+	fill(&out.Attr, &f.st)
+	if f.id.Mode == unix.S_IFDIR {
+		return n.NewInode(ctx, n.tree.directory(f), f.id)
+	}
+	unix.Close(f.fd) // O_PATH: it has nothing to fail with
+	return n.NewInode(ctx, &fileNode{tree: n.tree, id: f.id}, f.id)
+}
+
+// Lookup finds a child.
+func (n *dirNode) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fusefs.Inode, syscall.Errno) {
+	if name == lock.Reserved {
+		return n.lookupVirtual(ctx, out)
+	}
+	if reserved(name) {
+		return nil, syscall.ENOENT
+	}
+	var f found
+	no := n.as(callerOf(ctx), func(fd int) (err error) {
+		f, err = n.look(fd, name)
+		return err
+	})
+	if no != 0 {
+		return nil, no
+	}
+	return n.child(ctx, f, out), 0
+}
+
+// Getattr is where a thread waits that an operation in the directory has sent
+// around (package gate). Nobody else waits.
+func (n *dirNode) Getattr(ctx context.Context, _ fusefs.FileHandle, out *fuse.AttrOut) syscall.Errno {
+	c := callerOf(ctx)
+	if no := n.tree.gate.Attributes(ctx, c.Caller, n); no != 0 {
+		return no
+	}
+	return n.attributes(c, out)
+}
+
+func (n *dirNode) attributes(c caller, out *fuse.AttrOut) syscall.Errno {
+	var st unix.Statx_t
+	no := n.as(c, func(fd int) error { return stat(fd, false, &st) })
+	fill(&out.Attr, &st)
+	return no
+}
+
+// Setattr changes the directory's own attributes, under its own lock.
+func (n *dirNode) Setattr(ctx context.Context, _ fusefs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
+	c := callerOf(ctx)
+	if no := n.alterSelf(ctx, c, func(fd int) error { return setAttributes(fd, in) }); no != 0 {
+		return no
+	}
+	return n.attributes(c, out)
+}
+
+// alterSelf runs f, which changes the directory's own attributes, under its own
+// lock. Where none may make a lock in it, as in a directory without write
+// permission on an export with root_squash, nobody can hold one either.
+func (n *dirNode) alterSelf(ctx context.Context, c caller, f func(fd int) error) syscall.Errno {
+	hold, no := n.tree.gate.Alter(ctx, c.unrepeated().Caller, n)
+	switch no {
+	case 0:
+		defer hold.Release()
+	case syscall.EACCES, syscall.EPERM:
+	default:
+		return no
+	}
+	return n.as(c, f)
+}
+
+// Statfs describes the file system that the directory is in.
+func (n *dirNode) Statfs(_ context.Context, out *fuse.StatfsOut) syscall.Errno {
+	var st syscall.Statfs_t
+	err := n.desc.use(func(fd int) error { return syscall.Fstatfs(fd, &st) })
+	out.FromStatfsT(&st)
+	return errno(err)
+}

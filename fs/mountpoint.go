@@ -1,0 +1,59 @@
+package fs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// detach takes the mount out of the tree of names. Who uses it, keeps it.
+func (s *Server) detach() error {
+	err := unix.Unmount(s.target, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+	if !errors.Is(err, unix.EPERM) {
+		return os.NewSyscallError("umount", err)
+	}
+	out, err := exec.Command("fusermount3", "-u", "-z", "--", s.target).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("fusermount3: %w: %s", err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// deviceAt returns the device number of what is mounted at target. The mount
+// itself is not asked: this process serves it.
+func deviceAt(target string) (uint64, error) {
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return 0, err
+	}
+	dev, ok := findDevice(string(text), target)
+	if !ok {
+		return 0, fmt.Errorf("%s is not in /proc/self/mountinfo", target)
+	}
+	return dev, nil
+}
+
+// findDevice returns the device number of the last mount at target in a text
+// of proc_pid_mountinfo(5).
+func findDevice(mountinfo, target string) (dev uint64, ok bool) {
+	for line := range strings.Lines(mountinfo) {
+		f := strings.Fields(line)
+		if len(f) < 5 || unescape.Replace(f[4]) != target {
+			continue
+		}
+		var major, minor uint32
+		if _, err := fmt.Sscanf(f[2], "%d:%d", &major, &minor); err != nil {
+			continue
+		}
+		dev, ok = unix.Mkdev(major, minor), true
+	}
+	return dev, ok
+}
+
+// unescape undoes what the kernel does to names in a mountinfo
+// (show_mountinfo in fs/proc_namespace.c).
+var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`, `\043`, "#")

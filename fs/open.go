@@ -1,0 +1,127 @@
+package fs
+
+import (
+	"context"
+	"syscall"
+
+	fusefs "github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+
+	"github.com/lockfs/lockfs/lock"
+)
+
+// keptFlags are the flags of an open that the backing file is opened with too.
+// O_APPEND is among them: only the server knows where the end of the file is.
+const keptFlags = unix.O_ACCMODE | unix.O_APPEND | unix.O_DSYNC | unix.O_SYNC | unix.O_DIRECT | unix.O_NOATIME | unix.O_NONBLOCK
+
+// Create makes a file, if there is none yet, and opens it. Without O_EXCL
+// another host may have made it since the kernel looked.
+func (n *dirNode) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (*fusefs.Inode, fusefs.FileHandle, uint32, syscall.Errno) {
+	if reserved(name) {
+		return nil, nil, 0, syscall.EPERM
+	}
+	mode, umask := splitMode(mode)
+	c := callerOf(ctx)
+	c.NonBlock = flags&unix.O_NONBLOCK != 0
+	how := int(flags)&(keptFlags|unix.O_EXCL|unix.O_TRUNC) | unix.O_CREAT
+	var h *fileHandle
+	var f found
+	no := n.alter(ctx, c, func(fd int, hold *lock.Hold) error {
+		return withUmask(umask, func() (err error) {
+			if f, err = openBacking(fd, name, how, mode); err != nil {
+				return err
+			}
+			// A handle that only reads holds the lock just for the creation.
+			h = newHandle(n.tree, f, flags)
+			if h.writes {
+				h.follow(n, hold)
+			}
+			return nil
+		})
+	})
+	if no != 0 {
+		return nil, nil, 0, no
+	}
+	file := &fileNode{tree: n.tree, id: f.id}
+	h.attach(file)
+	fill(&out.Attr, &f.st)
+	return n.NewInode(ctx, file, f.id), h, h.openFlags(), 0
+}
+
+// Open opens the file: for writing under its directory's lock, which it waits
+// for in place, since the kernel holds no lock meanwhile.
+func (n *fileNode) Open(ctx context.Context, flags uint32) (fusefs.FileHandle, uint32, syscall.Errno) {
+	c := callerOf(ctx)
+	c.NonBlock = flags&unix.O_NONBLOCK != 0
+	dir, name := n.place()
+	if dir == nil {
+		return nil, 0, syscall.ESTALE
+	}
+	var hold *lock.Hold
+	if mayWrite(flags) {
+		var no syscall.Errno
+		if hold, no = n.tree.gate.Open(ctx, c.Caller, dir); no != 0 {
+			return nil, 0, no
+		}
+		defer hold.Release()
+		// While it waited the file may have been moved, to another name or
+		// under another lock.
+		was := dir
+		if dir, name = n.place(); dir != was {
+			return nil, 0, syscall.ESTALE
+		}
+	}
+	var f found
+	no := dir.as(c, func(fd int) (err error) {
+		f, err = openBacking(fd, name, int(flags)&keptFlags, 0)
+		return err
+	})
+	if no == syscall.ENOENT || no == syscall.ELOOP {
+		no = syscall.ESTALE
+	}
+	if no != 0 {
+		return nil, 0, no
+	}
+	if f.id != n.id {
+		unix.Close(f.fd)
+		return nil, 0, syscall.ESTALE
+	}
+	h := newHandle(n.tree, f, flags)
+	if hold != nil {
+		h.follow(dir, hold)
+	}
+	h.attach(n)
+	return h, h.openFlags(), 0
+}
+
+func mayWrite(flags uint32) bool {
+	return flags&unix.O_ACCMODE != unix.O_RDONLY || flags&unix.O_TRUNC != 0
+}
+
+// openBacking opens a regular file in the directory that dir is open on. What
+// is another kind of file by now is the kernel's to open, not ours: ESTALE
+// makes it look again.
+func openBacking(dir int, name string, flags int, mode uint32) (found, error) {
+	// O_NONBLOCK, lest a fifo in the file's place hang the daemon.
+	how := flags | unix.O_NONBLOCK | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	fd, err := again(func() (int, error) { return unix.Openat(dir, name, how, mode) })
+	if err == unix.ENXIO || err == unix.ELOOP {
+		return found{}, unix.ESTALE
+	}
+	if err != nil {
+		return found{}, err
+	}
+	f, err := examine(fd)
+	if err == nil && f.id.Mode != unix.S_IFREG {
+		err = unix.ESTALE
+	}
+	if err == nil && flags&unix.O_NONBLOCK == 0 {
+		err = unix.SetNonblock(fd, false)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return found{}, err
+	}
+	return f, nil
+}

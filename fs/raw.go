@@ -1,0 +1,64 @@
+package fs
+
+import (
+	fusefs "github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+// raw hands the kernel's requests to go-fuse's nodes. On their way it does the
+// two things that no node can: it counts what the kernel knows of each
+// directory, and tells the nodes the caller's umask.
+type raw struct {
+	fuse.RawFileSystem
+	tree *tree
+}
+
+// entered counts the entry of a reply that goes to the kernel.
+func (r *raw) entered(s fuse.Status, out *fuse.EntryOut) fuse.Status {
+	if s.Ok() {
+		r.tree.known(out.NodeId, fusefs.StableAttr{
+			Mode: out.Attr.Mode & modeType,
+			Ino:  out.Attr.Ino,
+			Gen:  out.Generation,
+		})
+	}
+	return s
+}
+
+func (r *raw) Lookup(cancel <-chan struct{}, header *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
+	if name == "." || name == ".." {
+		return fuse.Status(fuse.ENOSYS) // for an export of the mount by NFS, which it can't have
+	}
+	return r.entered(r.RawFileSystem.Lookup(cancel, header, name, out), out)
+}
+
+func (r *raw) Forget(nodeID, lookups uint64) {
+	r.RawFileSystem.Forget(nodeID, lookups)
+	r.tree.forget(nodeID, lookups)
+}
+
+func (r *raw) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
+	in.Mode = joinMode(in.Mode, in.Umask)
+	return r.entered(r.RawFileSystem.Mkdir(cancel, in, name, out), out)
+}
+
+func (r *raw) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, out *fuse.EntryOut) fuse.Status {
+	in.Mode = joinMode(in.Mode, in.Umask)
+	return r.RawFileSystem.Mknod(cancel, in, name, out)
+}
+
+func (r *raw) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
+	in.Mode = joinMode(in.Mode, in.Umask)
+	return r.RawFileSystem.Create(cancel, in, name, out)
+}
+
+// umaskShift is where the umask travels in a mode: a mode has 16 bits, a umask
+// nine, and go-fuse hands the mode on as it is.
+const umaskShift = 16
+
+func joinMode(mode, umask uint32) uint32 { return mode&0xffff | umask<<umaskShift }
+
+// splitMode takes apart what joinMode has put together.
+func splitMode(joined uint32) (mode uint32, umask int) {
+	return joined & 0xffff, int(joined >> umaskShift)
+}

@@ -1,0 +1,157 @@
+package fs
+
+import (
+	"context"
+	"errors"
+	"syscall"
+
+	"github.com/lockfs/lockfs/lock"
+)
+
+// removal is an operation in the directory from that removes or replaces the
+// directory to/name, if there is one.
+//
+// Such a directory may be locked: then it is not empty on the server though it
+// looks so here, and its lock must be had to remove it.
+type removal struct {
+	from, to *dirNode
+	name     string
+}
+
+// removalTries bounds how often a directory that is being removed may get
+// another lock in between.
+const removalTries = 4
+
+// run runs f as the caller, in the directory from, under from's lock and to's.
+// If f fails because to/name holds a lock, though nothing else, that lock is
+// taken as well, and vacated, and f is run again.
+func (r removal) run(ctx context.Context, c caller, f func(fd int, ls locks) error) syscall.Errno {
+	victim := r.victim()
+	// A thread that was sent around for the victim's lock as well comes back
+	// to ask for all of them at once.
+	with := victim != nil && victim.inTheWay.Load()
+	for range removalTries {
+		dirs := []*dirNode{r.from}
+		if r.to != r.from {
+			dirs = append(dirs, r.to)
+		}
+		if with {
+			dirs = append(dirs, victim)
+		}
+		no, blocked := r.once(ctx, c, dirs, victim, f)
+		if !blocked {
+			return no
+		}
+		with = true
+		victim.inTheWay.Store(true)
+	}
+	return syscall.ENOTEMPTY
+}
+
+// once runs f under the locks of dirs. blocked reports that the victim's lock
+// alone has made it fail.
+func (r removal) once(ctx context.Context, c caller, dirs []*dirNode, victim *dirNode, f func(fd int, ls locks) error) (no syscall.Errno, blocked bool) {
+	ls, no := r.from.tree.lockAll(ctx, c, dirs)
+	if no != 0 {
+		return no, false
+	}
+	defer ls.release()
+	if victim != nil && ls.of(victim) != nil && victim.looksEmpty(c) {
+		if no := victim.vacate(ctx, c, ls.of(victim)); no != 0 {
+			return no, false
+		}
+	}
+	no = r.from.as(c, func(fd int) error { return f(fd, ls) })
+	notEmpty := no == syscall.ENOTEMPTY || no == syscall.EEXIST
+	return no, notEmpty && victim != nil && victim.looksEmpty(c)
+}
+
+// victim is the directory to/name as the kernel knows it; nil if that is none.
+func (r removal) victim() *dirNode {
+	child := r.to.GetChild(r.name)
+	if child == nil {
+		return nil
+	}
+	d, _ := child.Operations().(*dirNode)
+	return d
+}
+
+// vacate takes the lock of h, which is the directory's, out of it.
+func (n *dirNode) vacate(ctx context.Context, c caller, h *lock.Hold) syscall.Errno {
+	patient, end := c.patience(ctx)
+	defer end()
+	return errno(n.tree.locks.Vacate(patient, h))
+}
+
+// looksEmpty reports whether there is something in the directory, and all of
+// it is lockfs's. What can't be read does not look empty.
+func (n *dirNode) looksEmpty(c caller) bool {
+	var names []string
+	err := n.desc.use(func(fd int) error {
+		d, err := lock.OpenDir(fd, c.Cred)
+		if err != nil {
+			return err
+		}
+		names, err = d.List("")
+		return errors.Join(err, d.Close())
+	})
+	if err != nil {
+		return false
+	}
+	for _, name := range names {
+		if !reserved(name) {
+			return false
+		}
+	}
+	return len(names) > 0
+}
+
+// locks are holds of the locks of several directories.
+type locks struct {
+	dirs  []*dirNode
+	holds []*lock.Hold
+}
+
+// of returns the hold of the directory's lock, or nil.
+func (ls locks) of(n *dirNode) *lock.Hold {
+	for i, d := range ls.dirs {
+		if d == n {
+			return ls.holds[i]
+		}
+	}
+	return nil
+}
+
+func (ls locks) release() {
+	for _, h := range ls.holds {
+		h.Release()
+	}
+}
+
+// lockAll takes the locks of up to three different directories, or none. The
+// third, whose turn comes only when the other two are held, is never waited
+// for: EBUSY.
+func (t *tree) lockAll(ctx context.Context, c caller, dirs []*dirNode) (locks, syscall.Errno) {
+	ls := locks{dirs: dirs}
+	if len(dirs) == 1 {
+		h, no := t.gate.Alter(ctx, c.Caller, dirs[0])
+		ls.holds = []*lock.Hold{h}
+		return ls, no
+	}
+	a, b, no := t.gate.AlterBoth(ctx, c.Caller, dirs[0], dirs[1])
+	ls.holds = []*lock.Hold{a, b}
+	if no != 0 || len(dirs) == 2 {
+		return ls, no
+	}
+	c.NonBlock = true
+	h, no := t.gate.Open(ctx, c.Caller, dirs[2])
+	if no != 0 {
+		ls.release()
+		if no == syscall.EAGAIN {
+			no = syscall.EBUSY
+		}
+		return ls, no
+	}
+	ls.holds = append(ls.holds, h)
+	return ls, 0
+}

@@ -1,0 +1,145 @@
+package fs
+
+import (
+	"strings"
+	"sync"
+
+	fusefs "github.com/hanwen/go-fuse/v2/fs"
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+
+	"github.com/lockfs/lockfs/fs/gate"
+	"github.com/lockfs/lockfs/lock"
+	"github.com/lockfs/lockfs/procid"
+)
+
+// tree is what the nodes of one mount share.
+type tree struct {
+	source string // for people
+	root   *dirNode
+	self   *procid.Local
+	locks  *lock.Manager
+	gate   *gate.Gate
+	log    *logrus.Logger
+	// dev is the device number of the mount itself, set before it serves.
+	dev uint64
+
+	// mu is never held over a request to the file server.
+	mu sync.Mutex
+	// dirs are the directories that the kernel knows or is about to.
+	dirs map[fusefs.StableAttr]*dirNode
+	// ids are those that it knows, by the number that it knows them by.
+	ids map[uint64]*dirNode
+	// open are the open files and directories.
+	open map[closer]struct{}
+	// idle is closed when nothing is open; nil while nobody wants to know.
+	idle chan struct{}
+}
+
+// closer is what is open until it is closed, and ends with the mount. A second
+// close does nothing.
+type closer interface{ close() }
+
+// reserved reports whether a name is lockfs's own.
+func reserved(name string) bool { return strings.HasPrefix(name, lock.Reserved) }
+
+// directory returns the node of the directory f, whose descriptor it owns from
+// then on, for a reply that tells the kernel of it.
+//
+// go-fuse drops a node without a word if two requests make it at once, and
+// revives one that the kernel has just forgotten. So each directory has one
+// node here, which lives as long as the kernel knows it or is about to.
+func (t *tree) directory(f found) *dirNode {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.dirs[f.id]
+	if n == nil {
+		n = newDirNode(t, f)
+		t.dirs[f.id] = n
+	} else {
+		unix.Close(f.fd) // O_PATH: it has nothing to fail with
+	}
+	n.known++
+	return n
+}
+
+// known notes the number by which the kernel knows what it was told of, if it
+// is a directory.
+func (t *tree) known(nodeID uint64, id fusefs.StableAttr) {
+	if id.Mode != unix.S_IFDIR {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := t.dirs[id]; n != nil {
+		t.ids[nodeID] = n
+	}
+}
+
+// forget takes back what the kernel knew of a node.
+func (t *tree) forget(nodeID, times uint64) {
+	t.mu.Lock()
+	n := t.ids[nodeID]
+	gone := false
+	if n != nil {
+		n.known -= times
+		if gone = n.known == 0; gone {
+			delete(t.ids, nodeID)
+			delete(t.dirs, n.id)
+		}
+	}
+	t.mu.Unlock()
+	if gone {
+		n.desc.close()
+	}
+}
+
+// opened makes c one of those that end with the mount.
+func (t *tree) opened(c closer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.open[c] = struct{}{}
+}
+
+// closed is told of each that was closed.
+func (t *tree) closed(c closer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.open, c)
+	if len(t.open) == 0 && t.idle != nil {
+		close(t.idle)
+		t.idle = nil
+	}
+}
+
+// closeAll closes everything that is open. The channel that it returns is
+// closed when the users of all of it have ended.
+func (t *tree) closeAll() <-chan struct{} {
+	idle := make(chan struct{})
+	t.mu.Lock()
+	all := make([]closer, 0, len(t.open))
+	for c := range t.open {
+		all = append(all, c)
+	}
+	if len(all) == 0 {
+		close(idle)
+	} else {
+		t.idle = idle
+	}
+	t.mu.Unlock()
+	for _, c := range all {
+		c.close()
+	}
+	return idle
+}
+
+// closeDirs closes the directories that the kernel still knows.
+func (t *tree) closeDirs() {
+	t.mu.Lock()
+	all := t.dirs
+	t.dirs, t.ids = map[fusefs.StableAttr]*dirNode{}, map[uint64]*dirNode{}
+	t.mu.Unlock()
+	for _, n := range all {
+		n.desc.close()
+	}
+}
