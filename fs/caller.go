@@ -63,14 +63,14 @@ func withUmask(umask int, f func() error) error {
 // unrepeated returns the caller, with Once set if its system call names a
 // descriptor and no path: the kernel does not repeat those after ESTALE. Where
 // that can't be seen it names a path, as nearly all do.
-func (c caller) unrepeated() caller {
+func (c caller) unrepeated() *gate.Caller {
 	call, err := procid.CallOf(c.TID)
 	if err != nil {
-		return c
+		return &c.Caller
 	}
 	const path = 1 // the argument of utimensat(2), which futimens(3) leaves null
 	c.Once = byDescriptor[call.Number] || call.Number == unix.SYS_UTIMENSAT && call.Args[path] == 0
-	return c
+	return &c.Caller
 }
 
 // byDescriptor are the system calls that change a file's attributes and always

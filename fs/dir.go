@@ -201,7 +201,7 @@ func (n *dirNode) Setattr(ctx context.Context, _ fusefs.FileHandle, in *fuse.Set
 // lock. Where none may make a lock in it, as in a directory without write
 // permission on an export with root_squash, nobody can hold one either.
 func (n *dirNode) alterSelf(ctx context.Context, c caller, f func(fd int) error) syscall.Errno {
-	hold, no := n.tree.gate.Alter(ctx, c.unrepeated().Caller, n)
+	hold, no := n.tree.gate.Alter(ctx, c.unrepeated(), n)
 	switch no {
 	case 0:
 		defer hold.Release()

@@ -13,7 +13,7 @@ import (
 
 // alter runs f in the directory, as the caller and under its lock.
 func (n *dirNode) alter(ctx context.Context, c caller, f func(fd int, h *lock.Hold) error) syscall.Errno {
-	hold, no := n.tree.gate.Alter(ctx, c.Caller, n)
+	hold, no := n.tree.gate.Alter(ctx, &c.Caller, n)
 	if no != 0 {
 		return no
 	}
@@ -100,7 +100,7 @@ func (n *dirNode) Rmdir(ctx context.Context, name string) syscall.Errno {
 		return syscall.ENOTDIR
 	}
 	r := removal{from: n, to: n, name: name}
-	return r.run(ctx, callerOf(ctx), func(fd int, _ locks) error { return unix.Unlinkat(fd, name, unix.AT_REMOVEDIR) })
+	return r.run(ctx, callerOf(ctx), func(fd int, _ *locks) error { return unix.Unlinkat(fd, name, unix.AT_REMOVEDIR) })
 }
 
 // Rename moves name to newName in the directory newParent.
@@ -113,7 +113,7 @@ func (n *dirNode) Rename(ctx context.Context, name string, newParent fusefs.Inod
 		return syscall.EPERM
 	}
 	r := removal{from: n, to: to, name: newName}
-	return r.run(ctx, callerOf(ctx), func(fd int, ls locks) error {
+	return r.run(ctx, callerOf(ctx), func(fd int, ls *locks) error {
 		err := to.desc.use(func(toFD int) error {
 			if flags == 0 { // for file systems that know no renameat2
 				return unix.Renameat(fd, name, toFD, newName)
@@ -133,7 +133,7 @@ func (n *dirNode) Rename(ctx context.Context, name string, newParent fusefs.Inod
 
 // follow makes the open handles of the file name, which is moved to the
 // directory to, hold that directory's lock too: they go on writing there.
-func (n *dirNode) follow(name string, to *dirNode, ls locks) {
+func (n *dirNode) follow(name string, to *dirNode, ls *locks) {
 	child := n.GetChild(name)
 	if child == nil {
 		return

@@ -107,7 +107,7 @@ func (n *fileNode) alter(ctx context.Context, c caller, f func(fd int) error) sy
 	if dir, _ := n.place(); dir != nil {
 		// The kernel holds the file's inode lock, which a writer of this file
 		// needs, who may be who is waited for: so this does not wait in place.
-		hold, no := n.tree.gate.Alter(ctx, c.unrepeated().Caller, dir)
+		hold, no := n.tree.gate.Alter(ctx, c.unrepeated(), dir)
 		if no != 0 {
 			return no
 		}

@@ -21,13 +21,13 @@ type stream interface {
 // dirHandle is an open directory: what is in it, without lockfs's own.
 type dirHandle struct {
 	stream
-	tree *tree
+	dir  *dirNode
 	once sync.Once
 }
 
 // OpendirHandle opens the directory for reading.
 func (n *dirNode) OpendirHandle(ctx context.Context, _ uint32) (fusefs.FileHandle, uint32, syscall.Errno) {
-	h := &dirHandle{tree: n.tree}
+	h := &dirHandle{dir: n}
 	no := n.as(callerOf(ctx), func(fd int) error {
 		own, err := again(func() (int, error) {
 			return unix.Openat(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -53,7 +53,7 @@ func (n *dirNode) OpendirHandle(ctx context.Context, _ uint32) (fusefs.FileHandl
 func (h *dirHandle) close() {
 	h.once.Do(func() {
 		h.stream.Releasedir(context.Background(), 0)
-		h.tree.closed(h)
+		h.dir.tree.closed(h)
 	})
 }
 
@@ -67,5 +67,6 @@ func (h *dirHandle) Readdirent(ctx context.Context) (*fuse.DirEntry, syscall.Err
 		if e == nil || no != 0 || !reserved(e.Name) {
 			return e, no
 		}
+		h.dir.tree.locks.Seen(h.dir.Place(callerOf(ctx).Cred), e.Name)
 	}
 }

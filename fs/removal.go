@@ -25,7 +25,7 @@ const removalTries = 4
 // run runs f as the caller, in the directory from, under from's lock and to's.
 // If f fails because to/name holds a lock, though nothing else, that lock is
 // taken as well, and vacated, and f is run again.
-func (r removal) run(ctx context.Context, c caller, f func(fd int, ls locks) error) syscall.Errno {
+func (r removal) run(ctx context.Context, c caller, f func(fd int, ls *locks) error) syscall.Errno {
 	victim := r.victim()
 	// A thread that was sent around for the victim's lock as well comes back
 	// to ask for all of them at once.
@@ -38,7 +38,7 @@ func (r removal) run(ctx context.Context, c caller, f func(fd int, ls locks) err
 		if with {
 			dirs = append(dirs, victim)
 		}
-		no, blocked := r.once(ctx, c, dirs, victim, f)
+		no, blocked := r.under(ctx, &c, dirs, victim, f)
 		if !blocked {
 			return no
 		}
@@ -48,22 +48,38 @@ func (r removal) run(ctx context.Context, c caller, f func(fd int, ls locks) err
 	return syscall.ENOTEMPTY
 }
 
-// once runs f under the locks of dirs. blocked reports that the victim's lock
-// alone has made it fail.
-func (r removal) once(ctx context.Context, c caller, dirs []*dirNode, victim *dirNode, f func(fd int, ls locks) error) (no syscall.Errno, blocked bool) {
+// under runs f under the locks of dirs. blocked reports that it failed because
+// of the victim's lock, which is another job's.
+func (r removal) under(ctx context.Context, c *caller, dirs []*dirNode, victim *dirNode, f func(fd int, ls *locks) error) (no syscall.Errno, blocked bool) {
 	ls, no := r.from.tree.lockAll(ctx, c, dirs)
 	if no != 0 {
 		return no, false
 	}
 	defer ls.release()
-	if victim != nil && ls.of(victim) != nil && victim.looksEmpty(c) {
-		if no := victim.vacate(ctx, c, ls.of(victim)); no != 0 {
+	run := func() (no syscall.Errno, inTheWay bool) {
+		if h := ls.of(victim); h != nil && victim.looksEmpty(*c) {
+			if no := victim.vacate(ctx, *c, h); no != 0 {
+				return no, false
+			}
+		}
+		no = r.from.as(*c, func(fd int) error { return f(fd, ls) })
+		notEmpty := no == syscall.ENOTEMPTY || no == syscall.EEXIST
+		return no, notEmpty && victim != nil && victim.looksEmpty(*c)
+	}
+	no, inTheWay := run()
+	if inTheWay && ls.of(victim) == nil {
+		// Mostly it is the caller's own, from what it has just done there.
+		switch no := r.from.tree.lockMore(ctx, *c, ls, victim); no {
+		case 0:
+			no, inTheWay = run()
+			return no, inTheWay
+		case syscall.EAGAIN:
+			return no, true
+		default:
 			return no, false
 		}
 	}
-	no = r.from.as(c, func(fd int) error { return f(fd, ls) })
-	notEmpty := no == syscall.ENOTEMPTY || no == syscall.EEXIST
-	return no, notEmpty && victim != nil && victim.looksEmpty(c)
+	return no, inTheWay
 }
 
 // victim is the directory to/name as the kernel knows it; nil if that is none.
@@ -83,8 +99,8 @@ func (n *dirNode) vacate(ctx context.Context, c caller, h *lock.Hold) syscall.Er
 	return errno(n.tree.locks.Vacate(patient, h))
 }
 
-// looksEmpty reports whether there is something in the directory, and all of
-// it is lockfs's. What can't be read does not look empty.
+// looksEmpty reports whether nothing is in the directory that isn't lockfs's.
+// What can't be read does not look empty.
 func (n *dirNode) looksEmpty(c caller) bool {
 	var names []string
 	err := n.desc.use(func(fd int) error {
@@ -103,7 +119,7 @@ func (n *dirNode) looksEmpty(c caller) bool {
 			return false
 		}
 	}
-	return len(names) > 0
+	return true
 }
 
 // locks are holds of the locks of several directories.
@@ -113,7 +129,7 @@ type locks struct {
 }
 
 // of returns the hold of the directory's lock, or nil.
-func (ls locks) of(n *dirNode) *lock.Hold {
+func (ls *locks) of(n *dirNode) *lock.Hold {
 	for i, d := range ls.dirs {
 		if d == n {
 			return ls.holds[i]
@@ -122,7 +138,11 @@ func (ls locks) of(n *dirNode) *lock.Hold {
 	return nil
 }
 
-func (ls locks) release() {
+func (ls *locks) add(n *dirNode, h *lock.Hold) {
+	ls.dirs, ls.holds = append(ls.dirs, n), append(ls.holds, h)
+}
+
+func (ls *locks) release() {
 	for _, h := range ls.holds {
 		h.Release()
 	}
@@ -131,27 +151,40 @@ func (ls locks) release() {
 // lockAll takes the locks of up to three different directories, or none. The
 // third, whose turn comes only when the other two are held, is never waited
 // for: EBUSY.
-func (t *tree) lockAll(ctx context.Context, c caller, dirs []*dirNode) (locks, syscall.Errno) {
-	ls := locks{dirs: dirs}
+func (t *tree) lockAll(ctx context.Context, c *caller, dirs []*dirNode) (*locks, syscall.Errno) {
+	ls := &locks{}
 	if len(dirs) == 1 {
-		h, no := t.gate.Alter(ctx, c.Caller, dirs[0])
-		ls.holds = []*lock.Hold{h}
-		return ls, no
-	}
-	a, b, no := t.gate.AlterBoth(ctx, c.Caller, dirs[0], dirs[1])
-	ls.holds = []*lock.Hold{a, b}
-	if no != 0 || len(dirs) == 2 {
-		return ls, no
-	}
-	c.NonBlock = true
-	h, no := t.gate.Open(ctx, c.Caller, dirs[2])
-	if no != 0 {
-		ls.release()
-		if no == syscall.EAGAIN {
-			no = syscall.EBUSY
+		h, no := t.gate.Alter(ctx, &c.Caller, dirs[0])
+		if no == 0 {
+			ls.add(dirs[0], h)
 		}
 		return ls, no
 	}
-	ls.holds = append(ls.holds, h)
+	a, b, no := t.gate.AlterBoth(ctx, &c.Caller, dirs[0], dirs[1])
+	if no != 0 {
+		return ls, no
+	}
+	ls.add(dirs[0], a)
+	ls.add(dirs[1], b)
+	for _, d := range dirs[2:] {
+		if no := t.lockMore(ctx, *c, ls, d); no != 0 {
+			ls.release()
+			if no == syscall.EAGAIN {
+				no = syscall.EBUSY
+			}
+			return ls, no
+		}
+	}
 	return ls, 0
+}
+
+// lockMore takes another lock while those of ls are held, and so without a
+// wait: EAGAIN.
+func (t *tree) lockMore(ctx context.Context, c caller, ls *locks, n *dirNode) syscall.Errno {
+	c.NonBlock = true
+	h, no := t.gate.Open(ctx, c.Caller, n)
+	if no == 0 {
+		ls.add(n, h)
+	}
+	return no
 }

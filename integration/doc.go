@@ -6,7 +6,4 @@
 // hosts' own namespaces, and the process that runs the tests never touches
 // one: it acts through programs that it starts on the hosts, and sees the tree
 // behind the mounts.
-//
-// They wait for the file system: until lockfs can serve a mount they are built
-// with the tag "mount" only (go test -tags mount ./integration).
 package integration

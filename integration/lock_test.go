@@ -1,5 +1,3 @@
-//go:build mount
-
 package integration
 
 import (
@@ -210,6 +208,7 @@ func TestMountRefuses(t *testing.T) {
 func TestWaitLimits(t *testing.T) {
 	w := newWorld(t, "-o", "wait=100ms")
 	w.write("old", "x")
+	w.write("gone", "x")
 	j := w.alpha.hold()
 	for _, op := range []string{"create", "open", "unlink", "mkdir"} {
 		err := w.ended(w.beta.client("op", op, w.in()))

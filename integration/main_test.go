@@ -1,5 +1,3 @@
-//go:build mount
-
 package integration
 
 import (
@@ -16,6 +14,9 @@ const clientEnv = "LOCKFS_TEST_CLIENT"
 
 // lockfs and client are the program under test and this binary.
 var lockfs, client string
+
+// buildFlags are go build's for the program under test.
+var buildFlags []string
 
 func TestMain(m *testing.M) {
 	if os.Getenv(clientEnv) != "" {
@@ -37,7 +38,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	build := exec.Command("go", "build", "-o", lockfs, "../cmd/lockfs")
+	build := exec.Command("go", append(append([]string{"build", "-o", lockfs}, buildFlags...), "../cmd/lockfs")...)
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
 		return 1

@@ -1,5 +1,3 @@
-//go:build mount
-
 package integration
 
 import (

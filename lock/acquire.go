@@ -36,8 +36,8 @@ type outcome struct {
 //
 // Errors: *HeldError (errors.Is syscall.EBUSY) if another job holds it and
 // r.Wait is over; ErrNoAnswer (syscall.ETIMEDOUT) if it is over before the
-// server has said so; ErrDeadlock (syscall.EDEADLK) if waiting would close a
-// cycle of jobs of this process; ctx.Err(); ErrClosed; else the error of the
+// server has said so; ErrDeadlock (syscall.EDEADLK) if jobs of this
+// process wait for each other in a circle; ctx.Err(); ErrClosed; else the error of the
 // file system, unchanged. On an error nothing is held.
 func (m *Manager) Acquire(ctx context.Context, r Request) (*Hold, error) {
 	if err := ctx.Err(); err != nil {
@@ -50,7 +50,7 @@ func (m *Manager) Acquire(ctx context.Context, r Request) (*Hold, error) {
 	}
 	e := m.entryOf(r.Place.Key)
 	if t := e.owner; t != nil && t.job == r.Job && !t.ending {
-		h := t.use()
+		h := t.use(r)
 		m.mu.Unlock()
 		return h, nil
 	}
@@ -58,7 +58,7 @@ func (m *Manager) Acquire(ctx context.Context, r Request) (*Hold, error) {
 		m.mu.Unlock()
 		return nil, &HeldError{Path: r.Place.Path, By: by, Remote: remote}
 	}
-	if r.Wait != 0 && m.closesCycle(e, r.Job) {
+	if r.Wait != 0 && m.deadlocked(e, r) {
 		m.mu.Unlock()
 		return nil, ErrDeadlock
 	}
@@ -101,6 +101,8 @@ func (m *Manager) await(ctx context.Context, e *entry, w *waiter) (*Hold, error)
 	pause := tellFirst
 	tell := time.NewTimer(pause)
 	defer tell.Stop()
+	stuck := time.NewTicker(m.stuckAfter)
+	defer stuck.Stop()
 	told := false
 	for {
 		select {
@@ -117,6 +119,13 @@ func (m *Manager) await(ctx context.Context, e *entry, w *waiter) (*Hold, error)
 			m.tell(w, EventWaiting, by, nil)
 			pause = min(2*pause, tellRarely)
 			tell.Reset(pause)
+		case <-stuck.C:
+			m.mu.Lock()
+			deadlock := m.stuck(e, w.r)
+			m.mu.Unlock()
+			if deadlock {
+				m.leave(e, w, ErrDeadlock)
+			}
 		case <-limit:
 			m.leave(e, w, nil)
 		case <-ctx.Done():
@@ -147,31 +156,6 @@ func (m *Manager) leave(e *entry, w *waiter, err error) {
 	e.waiters = slices.Delete(e.waiters, i, i+1)
 	w.done <- outcome{err: err}
 	m.kick(e)
-}
-
-// closesCycle reports whether the job would wait, through other jobs' waits,
-// for itself. m.mu is held.
-func (m *Manager) closesCycle(e *entry, job procid.Job) bool {
-	seen := map[*entry]bool{}
-	var waitsFor func(e *entry) bool
-	waitsFor = func(e *entry) bool {
-		if seen[e] || e.owner == nil || e.owner.uses == 0 {
-			return false
-		}
-		seen[e] = true
-		if e.owner.job == job {
-			return true
-		}
-		for _, other := range m.entries {
-			for _, w := range other.waiters {
-				if w.r.Job == e.owner.job && waitsFor(other) {
-					return true
-				}
-			}
-		}
-		return false
-	}
-	return e.owner != nil && e.owner.job != job && waitsFor(e)
 }
 
 // AcquireBoth returns holds of two locks, or none: it never waits for one

@@ -2,9 +2,16 @@ package lock
 
 import "errors"
 
-// sweep discards the candidates that dead processes of this host left in d.
-func (h *holder) sweep(d Dir) error {
-	return h.discardAll(d, func(r record) bool { return !h.mine(r) && h.judge(r.holder).Stale() })
+// sweep discards the candidates that dead processes of this host left in d,
+// and those that this one did when it could not finish.
+func (h *holder) sweep(d Dir) error { return h.discardAll(d, h.abandoned) }
+
+// abandoned reports whether nobody answers for a candidate of this host.
+func (h *holder) abandoned(r record) bool {
+	if h.mine(r) {
+		return h.leftOver(r)
+	}
+	return h.judge(r.holder).Stale()
 }
 
 // discardAll discards every candidate in d whose record which picks.

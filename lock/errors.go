@@ -19,7 +19,8 @@ func (e *errno) Is(target error) bool { return target == e.no }
 var (
 	// ErrLost: the lock was taken away from its holder (EIO).
 	ErrLost error = &errno{"the lock was taken away from its holder", syscall.EIO}
-	// ErrDeadlock: waiting would close a cycle of jobs (EDEADLK).
+	// ErrDeadlock: jobs of this process wait for each other in a circle
+	// (EDEADLK).
 	ErrDeadlock error = &errno{"two jobs would wait for each other for ever", syscall.EDEADLK}
 	// ErrClosed: the manager is closed (ENOTCONN).
 	ErrClosed error = &errno{"the lock manager is closed", syscall.ENOTCONN}

@@ -28,6 +28,9 @@ const (
 	// EventUnsynced: what a dead holder left in this host's cache could not
 	// be written to the server.
 	EventUnsynced EventKind = "unsynced"
+	// EventUnswept: candidates that dead processes of this host have left
+	// could not be discarded.
+	EventUnswept EventKind = "unswept"
 )
 
 // Event is something that people should know of.

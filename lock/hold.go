@@ -24,6 +24,10 @@ type tenure struct {
 
 	// What follows is guarded by m.mu.
 	uses int
+	// alone counts the uses by processes without other threads.
+	alone map[int]int
+	// moved is when something was last done under the lock.
+	moved time.Time
 	// err is why the lock no longer stands under its holds.
 	err error
 	// ending: the worker is to release the lock, or does.
@@ -52,18 +56,33 @@ func (t *tenure) end() {
 // Hold is one use of a lock by a job. All holds of one job on one directory
 // share the lock; it is released after the last of them (and the linger).
 type Hold struct {
-	t        *tenure
+	t *tenure
+	// alone is the process that uses it, if that has no other threads; or 0.
+	alone    int
 	released bool // guarded by t.m.mu
 }
 
-// use returns a new hold. m.mu is held.
-func (t *tenure) use() *Hold {
+// use returns a new hold for r. m.mu is held.
+func (t *tenure) use(r Request) *Hold {
+	if !r.Alone {
+		return t.useBy(0)
+	}
+	return t.useBy(r.Cause.PID)
+}
+
+// useBy returns a new hold for the process alone, or for several if it is 0.
+// m.mu is held.
+func (t *tenure) useBy(alone int) *Hold {
 	if t.linger != nil {
 		t.linger.Stop()
 		t.linger = nil
 	}
 	t.uses++
-	return &Hold{t: t}
+	if alone != 0 {
+		t.alone[alone]++
+	}
+	t.moved = time.Now()
+	return &Hold{t: t, alone: alone}
 }
 
 // Release ends the hold. It does not wait for the server. A second call does
@@ -77,6 +96,12 @@ func (h *Hold) Release() {
 	}
 	h.released = true
 	t.uses--
+	if h.alone != 0 {
+		if t.alone[h.alone]--; t.alone[h.alone] == 0 {
+			delete(t.alone, h.alone)
+		}
+	}
+	t.moved = time.Now()
 	if t.uses > 0 || t.ending || t.e.owner != t {
 		return
 	}
@@ -94,10 +119,12 @@ func (h *Hold) Release() {
 }
 
 // Err is nil while the lock stands, ErrLost once it was taken away, and
-// ErrClosed after the manager's Close.
+// ErrClosed after the manager's Close. It is called before each thing that is
+// done under the lock, and so tells that the job is not stuck.
 func (h *Hold) Err() error {
 	h.t.m.mu.Lock()
 	defer h.t.m.mu.Unlock()
+	h.t.moved = time.Now()
 	return h.t.err
 }
 
@@ -106,7 +133,7 @@ func (h *Hold) Err() error {
 func (h *Hold) Share() *Hold {
 	h.t.m.mu.Lock()
 	defer h.t.m.mu.Unlock()
-	return h.t.use()
+	return h.t.useBy(h.alone)
 }
 
 // Check asks the server whether the lock still stands, and returns what Err

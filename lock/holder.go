@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io/fs"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -94,22 +95,23 @@ func lockMode(d Dir) (fs.FileMode, error) {
 // standing reports whether the record stands in the lock directory. Every
 // answer of a call that may be a replay, or is no answer, is settled by it.
 func (h *holder) standing(d Dir, r record) (bool, error) {
+	stands, err := h.listed(d, r)
+	if stands || err != nil {
+		return stands, err
+	}
 	// What this host has cached of D answers for what is below it: an
 	// absence is believed only after a fresh listing of D.
 	if _, err := d.List(""); err != nil {
 		return false, err
 	}
+	return h.listed(d, r)
+}
+
+// listed reports whether the record is in a listing of the lock directory.
+func (h *holder) listed(d Dir, r record) (bool, error) {
 	names, err := d.List(lockName)
-	switch {
-	case absent(err), noLock(err):
+	if absent(err) || noLock(err) {
 		return false, nil
-	case err != nil:
-		return false, err
 	}
-	for _, name := range names {
-		if name == r.name() {
-			return true, nil
-		}
-	}
-	return false, nil
+	return slices.Contains(names, r.name()), err
 }

@@ -39,6 +39,9 @@ type Request struct {
 	Place Place
 	Job   procid.Job
 	Cause Cause
+	// Alone reports that the process Cause.PID has no other threads: while it
+	// waits it does nothing else.
+	Alone bool
 	// Wait is how long to wait while another job holds the lock: Forever,
 	// or 0 to try once.
 	Wait time.Duration
@@ -67,6 +70,8 @@ type Manager struct {
 	holder *holder
 	linger time.Duration
 	events func(Event)
+	// stuckAfter is the constant, but in tests.
+	stuckAfter time.Duration
 
 	mu      sync.Mutex
 	entries map[Key]*entry
@@ -77,6 +82,8 @@ type Manager struct {
 	workers sync.WaitGroup
 	// verifying: the verifier runs. It does while there are tenures.
 	verifying bool
+	// cleaning are the directories in which somebody cleans up after the dead.
+	cleaning map[Key]bool
 }
 
 // NewManager returns a manager that holds nothing. Close ends it.
@@ -88,7 +95,7 @@ func newManager(h *holder, linger time.Duration, events func(Event)) *Manager {
 	if events == nil {
 		events = func(Event) {}
 	}
-	m := &Manager{holder: h, linger: linger, events: events, entries: map[Key]*entry{}}
+	m := &Manager{holder: h, linger: linger, events: events, stuckAfter: stuckAfter, entries: map[Key]*entry{}, cleaning: map[Key]bool{}}
 	m.stop, m.halt = context.WithCancel(context.Background())
 	return m
 }

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/lockfs/lockfs/internal/cred"
@@ -288,30 +289,106 @@ func TestTwoDirectoriesByTwoJobs(t *testing.T) {
 	eventually(t, "empty directories", func() bool { return len(names(t, a))+len(names(t, b)) == 0 })
 }
 
-func TestCycleOfJobsIsRefused(t *testing.T) {
-	a, b := t.TempDir(), t.TempDir()
-	m := newHost().manager(t, 1, 0, nil)
-	one, two := job(t, 1), job(t, 2)
-	ha := acquire(t, m, Request{Place: place(t, a), Job: one, Wait: Forever})
-	hb := acquire(t, m, Request{Place: place(t, b), Job: two, Wait: Forever})
-	got := make(chan *Hold)
+// crossed is two jobs of which each holds a directory, and of which the first
+// waits for the second's. The test ends all of it.
+func crossed(t *testing.T, m *Manager, one, two Request, a, b string) {
+	t.Helper()
+	at := func(r Request, dir string) Request {
+		r.Place, r.Wait = place(t, dir), Forever
+		return r
+	}
+	ha, hb := acquire(t, m, at(one, a)), acquire(t, m, at(two, b))
+	first := make(chan error)
 	go func() {
-		h, err := m.Acquire(t.Context(), Request{Place: place(t, b), Job: one, Wait: Forever})
-		if err != nil {
-			t.Errorf("the first wait: %v", err)
+		h, err := m.Acquire(context.Background(), at(one, b))
+		if err == nil {
+			h.Release()
 		}
-		got <- h
+		first <- err
 	}()
 	eventually(t, "a waiter", func() bool { return m.Contended(place(t, b).Key) })
-	_, err := m.Acquire(t.Context(), Request{Place: place(t, a), Job: two, Wait: Forever})
-	if !errors.Is(err, ErrDeadlock) || Errno(err) != syscall.EDEADLK {
-		t.Errorf("the closing wait: %v, want EDEADLK", err)
+	_, second := m.Acquire(t.Context(), at(two, a))
+	if errors.Is(second, ErrDeadlock) {
+		hb.Release()
 	}
-	hb.Release()
-	if h := <-got; h != nil {
-		h.Release()
+	err := <-first
+	if errors.Is(err, ErrDeadlock) == errors.Is(second, ErrDeadlock) || Errno(errors.Join(err, second)) != syscall.EDEADLK {
+		t.Errorf("the waits ended with %v and %v, want EDEADLK for one", err, second)
 	}
 	ha.Release()
+	hb.Release()
+}
+
+// What a process without other threads holds is not released while it waits:
+// that is told at once.
+func TestProcessesInACircle(t *testing.T) {
+	a, b := t.TempDir(), t.TempDir()
+	m := newHost().manager(t, 1, 0, nil)
+	m.stuckAfter = time.Hour
+	crossed(t, m, Request{Job: job(t, 1), Cause: Cause{PID: 11}, Alone: true},
+		Request{Job: job(t, 2), Cause: Cause{PID: 12}, Alone: true}, a, b)
+}
+
+// Of other jobs it shows when nothing is done any more.
+func TestJobsInACircle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := t.TempDir(), t.TempDir()
+		m := newHost().manager(t, 1, 0, nil)
+		one, two := Request{Job: job(t, 1), Place: place(t, a)}, Request{Job: job(t, 2), Place: place(t, b)}
+		ha, hb := acquire(t, m, one), acquire(t, m, two)
+		one.Place, two.Place = two.Place, one.Place
+		one.Wait, two.Wait = Forever, Forever
+		ended := make(chan error, 2)
+		for i, r := range []Request{one, two} {
+			held := []*Hold{ha, hb}[i]
+			go func() {
+				h, err := m.Acquire(context.Background(), r)
+				held.Release()
+				if err == nil {
+					h.Release()
+				}
+				ended <- err
+			}()
+		}
+		if err := errors.Join(<-ended, <-ended); !errors.Is(err, ErrDeadlock) || len(err.(interface{ Unwrap() []error }).Unwrap()) != 1 {
+			t.Errorf("the waits ended with %v, want EDEADLK for one", err)
+		}
+	})
+}
+
+// Jobs that wait for each other's locks are in no circle as long as some
+// process of theirs goes on: it will release what the others wait for.
+func TestBusyJobsAreInNoCircle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := t.TempDir(), t.TempDir()
+		m := newHost().manager(t, 1, 0, nil)
+		one, two := Request{Job: job(t, 1), Place: place(t, a)}, Request{Job: job(t, 2), Place: place(t, b)}
+		ha, hb := acquire(t, m, one), acquire(t, m, two)
+		one.Place, two.Place = two.Place, one.Place
+		one.Wait, two.Wait = Forever, Forever
+		ended := make(chan error, 2)
+		for _, r := range []Request{one, two} {
+			go func() {
+				h, err := m.Acquire(context.Background(), r)
+				if err == nil {
+					h.Release()
+				}
+				ended <- err
+			}()
+		}
+		eventually(t, "both wait", func() bool { return m.Contended(one.Place.Key) && m.Contended(two.Place.Key) })
+		for range 20 {
+			time.Sleep(stuckAfter / 2)
+			if err := errors.Join(ha.Err(), hb.Err()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ha.Release()
+		hb.Release()
+		if err := errors.Join(<-ended, <-ended); err != nil {
+			t.Errorf("the waits ended with %v", err)
+		}
+	})
 }
 
 func TestLingerEndsForAnotherJob(t *testing.T) {

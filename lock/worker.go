@@ -166,7 +166,7 @@ func (m *Manager) seek(e *entry, w *waiter, a *attempt) (record, error) {
 		case s.state == Free:
 			// It was let go since, or only junk stood in it: try again.
 		case s.state == Stale:
-			if err := m.recoverStale(w, a.d, s); err != nil {
+			if err := m.recoverStale(w.r, a.d, s); err != nil {
 				return record{}, err
 			}
 			continue
@@ -199,7 +199,7 @@ func (m *Manager) seek(e *entry, w *waiter, a *attempt) (record, error) {
 }
 
 // recoverStale frees the lock of a dead process of this host.
-func (m *Manager) recoverStale(w *waiter, d Dir, s sight) error {
+func (m *Manager) recoverStale(r Request, d Dir, s sight) error {
 	unsynced, err := m.holder.free(d, s.rec)
 	if errors.Is(err, errChanged) {
 		return nil
@@ -207,7 +207,7 @@ func (m *Manager) recoverStale(w *waiter, d Dir, s sight) error {
 	if err != nil {
 		return err
 	}
-	ev := Event{Kind: EventRecovered, Path: w.r.Place.Path, Cause: w.r.Cause, Holder: s.by(), Reason: s.judgement.Reason}
+	ev := Event{Kind: EventRecovered, Path: r.Place.Path, Cause: r.Cause, Holder: s.by(), Reason: s.judgement.Reason}
 	m.events(ev)
 	if unsynced != nil {
 		ev.Kind, ev.Err = EventUnsynced, unsynced
@@ -255,7 +255,7 @@ func (m *Manager) grant(e *entry, w *waiter, d Dir, rec record) {
 		w.r.Place.Taken()
 	}
 	t := &tenure{m: m, e: e, rec: rec, dir: d, place: w.r.Place, job: w.r.Job, cause: w.r.Cause,
-		since: m.holder.now(), ended: make(chan struct{})}
+		since: m.holder.now(), alone: map[int]int{}, moved: time.Now(), ended: make(chan struct{})}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e.owner, e.by = t, ""
@@ -268,7 +268,7 @@ func (m *Manager) grant(e *entry, w *waiter, d Dir, rec record) {
 		case !here:
 			return false
 		case o.r.Job == t.job:
-			o.done <- outcome{hold: t.use()}
+			o.done <- outcome{hold: t.use(o.r)}
 			return true
 		case o.r.Wait == 0:
 			o.done <- outcome{err: &HeldError{Path: t.place.Path, By: t.by()}}

@@ -247,6 +247,9 @@ func TestThreads(t *testing.T) {
 	if err != nil || th.TID != tid || !th.Alive() {
 		t.Fatalf("%+v, %v", th, err)
 	}
+	if Alone(tid) {
+		t.Error("a thread of a Go program is alone")
+	}
 	if _, pid, err := Program(tid); err != nil || pid != os.Getpid() {
 		t.Errorf("pid %d, %v", pid, err)
 	}
@@ -276,6 +279,9 @@ func TestThreads(t *testing.T) {
 		if _, _, err := Program(th.TID); !errors.Is(err, ErrUnseen) {
 			t.Errorf("its program: %v", err)
 		}
+	}
+	if Alone(0) {
+		t.Error("what can't be seen is alone")
 	}
 	if _, _, err := Program(0); !errors.Is(err, ErrUnseen) {
 		t.Errorf("thread 0: %v", err)

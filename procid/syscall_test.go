@@ -53,4 +53,7 @@ func TestCallOf(t *testing.T) {
 		c, err := CallOf(cmd.Process.Pid)
 		return err == nil && c.Number == unix.SYS_READ && c.Args[0] == 0
 	})
+	if !Alone(cmd.Process.Pid) {
+		t.Error("cat has more than one thread")
+	}
 }

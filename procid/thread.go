@@ -107,6 +107,17 @@ func (s status) program() (name string, pid int, err error) {
 	return name, pid, nil
 }
 
+// Alone reports whether the thread tid is the only one of its process. One
+// that can't be seen is not known to be.
+func Alone(tid int) bool {
+	text, err := statusOf(tid)
+	if err != nil {
+		return false
+	}
+	n, err := text.number("Threads")
+	return err == nil && n == 1
+}
+
 // Groups returns the supplementary groups of the thread tid, as the user
 // namespace of this process numbers them, or ErrUnseen.
 func Groups(tid int) ([]uint32, error) {

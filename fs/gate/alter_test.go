@@ -19,14 +19,14 @@ const (
 
 func TestFreeLockIsTakenAtOnce(t *testing.T) {
 	w := newWorld(t, Config{})
-	a, no := w.Alter(t.Context(), caller(1), d1)
+	a, no := w.Alter(t.Context(), new(caller(1)), d1)
 	w.want("alter", no, 0)
 	// The same job shares it.
 	b, no := w.Open(t.Context(), caller(1), d1)
 	w.want("open", no, 0)
 	w.want("attributes", w.Attributes(t.Context(), caller(1), d1), 0)
 	w.drop(a, b)
-	ha, hb, no := w.AlterBoth(t.Context(), caller(1), d1, d2)
+	ha, hb, no := w.AlterBoth(t.Context(), new(caller(1)), d1, d2)
 	w.want("both", no, 0)
 	w.drop(ha, hb)
 	w.empty()
@@ -54,7 +54,7 @@ func TestSentAround(t *testing.T) {
 		}
 		// May_create asks once more, and the reservation stands.
 		w.want("again", w.Attributes(t.Context(), caller(1), d1), 0)
-		h, no := w.Alter(t.Context(), caller(1), d1)
+		h, no := w.Alter(t.Context(), new(caller(1)), d1)
 		w.want("second arrival", no, 0)
 		if w.locks.held() != 1 || w.Pending(d1.key()) {
 			t.Error("the reservation was not the operation's")
@@ -87,7 +87,7 @@ func TestSecondArrivalWaitsInside(t *testing.T) {
 					w.around(1, d1)
 					start := time.Now()
 					free := time.AfterFunc(tt.free, func() { w.drop(h1, h2) })
-					h, no := w.Alter(t.Context(), caller(1), second)
+					h, no := w.Alter(t.Context(), new(caller(1)), second)
 					w.want("second arrival", no, tt.no)
 					w.wantAfter(start, tt.took)
 					if no == 0 {
@@ -112,12 +112,12 @@ func TestNobodyToSendAround(t *testing.T) {
 				w := newWorld(t, Config{Wait: lock.Forever})
 				other := w.locks.hold(d1, job(2))
 				start := time.Now()
-				_, no := w.Alter(t.Context(), c, d1)
+				_, no := w.Alter(t.Context(), new(c), d1)
 				w.want("alter", no, syscall.EBUSY)
 				w.wantAfter(start, testLast)
 				w.want("attributes", w.Attributes(t.Context(), c, d1), 0)
 				time.AfterFunc(time.Second, func() { w.drop(other) })
-				h, no := w.Alter(t.Context(), c, d1)
+				h, no := w.Alter(t.Context(), new(c), d1)
 				w.want("alter", no, 0)
 				w.drop(h)
 				w.empty()
@@ -146,16 +146,16 @@ func TestNoWait(t *testing.T) {
 	other := w.locks.hold(d1, job(2))
 	c := caller(1)
 	c.NonBlock = true
-	_, no := w.Alter(t.Context(), c, d1)
+	_, no := w.Alter(t.Context(), new(c), d1)
 	w.want("alter, O_NONBLOCK", no, syscall.EAGAIN)
 	_, no = w.Open(t.Context(), c, d1)
 	w.want("open, O_NONBLOCK", no, syscall.EAGAIN)
 	w.wait = 0
 	_, no = w.Open(t.Context(), c, d1)
 	w.want("open, O_NONBLOCK and no wait", no, syscall.EAGAIN)
-	_, no = w.Alter(t.Context(), caller(1), d1)
+	_, no = w.Alter(t.Context(), new(caller(1)), d1)
 	w.want("alter, no wait", no, syscall.EBUSY)
-	_, _, no = w.AlterBoth(t.Context(), caller(1), d2, d1)
+	_, _, no = w.AlterBoth(t.Context(), new(caller(1)), d2, d1)
 	w.want("both, no wait", no, syscall.EBUSY)
 	_, no = w.Open(t.Context(), caller(1), d1)
 	w.want("open, no wait", no, syscall.EBUSY)
@@ -168,13 +168,13 @@ func TestOtherErrors(t *testing.T) {
 	for _, want := range []error{syscall.ENOSPC, syscall.EROFS, syscall.EACCES, syscall.EIO, lock.ErrOdd, lock.ErrDeadlock, lock.ErrClosed, syscall.EBUSY, syscall.ESTALE} {
 		w := newWorld(t, Config{})
 		w.locks.fail = func(lock.Request) error { return want }
-		_, no := w.Alter(t.Context(), caller(1), d1)
+		_, no := w.Alter(t.Context(), new(caller(1)), d1)
 		w.want("alter", no, lock.Errno(want))
 		c := caller(2)
 		c.NonBlock = true
 		_, no = w.Open(t.Context(), c, d1)
 		w.want("open", no, lock.Errno(want))
-		_, _, no = w.AlterBoth(t.Context(), caller(3), d1, d2)
+		_, _, no = w.AlterBoth(t.Context(), new(caller(3)), d1, d2)
 		w.want("both", no, lock.Errno(want))
 
 		w.locks.fail = nil
@@ -203,7 +203,7 @@ func TestServersOwnESTALE(t *testing.T) {
 		w.want("attributes", w.Attributes(t.Context(), caller(1), d1), 0)
 		w.wantAfter(start, 0)
 		time.AfterFunc(time.Second, func() { w.drop(other) })
-		h, no := w.Alter(t.Context(), caller(1), d2)
+		h, no := w.Alter(t.Context(), new(caller(1)), d2)
 		w.want("second arrival", no, 0)
 		w.drop(h)
 
@@ -237,7 +237,7 @@ func TestBothDirectories(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, Config{})
 				other := w.locks.hold(heldDir, job(2))
-				_, _, no := w.AlterBoth(t.Context(), caller(1), d1, d2)
+				_, _, no := w.AlterBoth(t.Context(), new(caller(1)), d1, d2)
 				w.want("first arrival", no, syscall.ESTALE)
 				if !w.Pending(d1.key()) || !w.Pending(d2.key()) || w.locks.held() != 1 {
 					t.Error("not both are pending, or one is held")
@@ -248,7 +248,7 @@ func TestBothDirectories(t *testing.T) {
 				if n := w.locks.held(); n != 2 {
 					t.Errorf("%d reserved", n)
 				}
-				a, b, no := w.AlterBoth(t.Context(), caller(1), d1, d2)
+				a, b, no := w.AlterBoth(t.Context(), new(caller(1)), d1, d2)
 				w.want("second arrival", no, 0)
 				if w.locks.holds[a].key != d1.key() || w.locks.holds[b].key != d2.key() {
 					t.Error("the holds are in another order")
@@ -259,7 +259,7 @@ func TestBothDirectories(t *testing.T) {
 				other = w.locks.hold(heldDir, job(2))
 				c := caller(1)
 				c.Once = true
-				_, _, no = w.AlterBoth(t.Context(), c, d1, d2)
+				_, _, no = w.AlterBoth(t.Context(), new(c), d1, d2)
 				w.want("inside", no, syscall.EBUSY)
 				if n := w.locks.held(); n != 1 {
 					t.Errorf("%d held", n)
@@ -275,12 +275,12 @@ func TestBothDirectories(t *testing.T) {
 func TestReservationForAnother(t *testing.T) {
 	next := map[string]func(w *world) syscall.Errno{
 		"alter": func(w *world) syscall.Errno {
-			h, no := w.Alter(w.t.Context(), caller(1), d2)
+			h, no := w.Alter(w.t.Context(), new(caller(1)), d2)
 			w.drop(h)
 			return no
 		},
 		"both": func(w *world) syscall.Errno {
-			a, b, no := w.AlterBoth(w.t.Context(), caller(1), d1, d2)
+			a, b, no := w.AlterBoth(w.t.Context(), new(caller(1)), d1, d2)
 			w.drop(a, b)
 			return no
 		},
@@ -336,7 +336,7 @@ func TestLostReservation(t *testing.T) {
 		other := w.locks.hold(d1, job(2))
 		time.AfterFunc(time.Second, func() { w.drop(other) })
 		start := time.Now()
-		h, no := w.Alter(t.Context(), caller(1), d1)
+		h, no := w.Alter(t.Context(), new(caller(1)), d1)
 		w.want("alter", no, 0)
 		w.wantAfter(start, time.Second) // no second ESTALE
 		w.drop(h)
@@ -350,7 +350,7 @@ func TestThreadIDReused(t *testing.T) {
 	w.reservation(1, d1)
 	w.host.do(func() { w.host.start[1] = 5 })
 	other := w.locks.hold(d2, job(2))
-	_, no := w.Alter(t.Context(), caller(1), d2)
+	_, no := w.Alter(t.Context(), new(caller(1)), d2)
 	w.want("the new thread's first arrival", no, syscall.ESTALE)
 	if n := w.locks.held(); n != 1 {
 		t.Errorf("%d held", n)
@@ -368,9 +368,9 @@ func TestClosed(t *testing.T) {
 	if n := w.locks.held(); n != 0 {
 		t.Errorf("%d held", n)
 	}
-	_, no := w.Alter(t.Context(), caller(1), d1)
+	_, no := w.Alter(t.Context(), new(caller(1)), d1)
 	w.want("alter", no, syscall.ENOTCONN)
-	_, _, no = w.AlterBoth(t.Context(), caller(1), d1, d2)
+	_, _, no = w.AlterBoth(t.Context(), new(caller(1)), d1, d2)
 	w.want("both", no, syscall.ENOTCONN)
 	_, no = w.Open(t.Context(), caller(1), d1)
 	w.want("open", no, syscall.ENOTCONN)
@@ -390,7 +390,7 @@ func TestCloseEndsWaits(t *testing.T) {
 			go func() { ended <- w.Attributes(t.Context(), caller(1), d1) }()
 			if !late {
 				go func() { _, no := w.Open(t.Context(), caller(3), d1); ended <- no }()
-				go func() { _, no := w.Alter(t.Context(), Caller{}, d1); ended <- no }()
+				go func() { _, no := w.Alter(t.Context(), new(Caller{}), d1); ended <- no }()
 			}
 			synctest.Wait()
 			w.locks.late = late
@@ -416,7 +416,7 @@ func TestClosedBeforeSentAround(t *testing.T) {
 		w.Gate.mu.Unlock()
 		return &lock.HeldError{}
 	}
-	_, no := w.Alter(t.Context(), caller(1), d1)
+	_, no := w.Alter(t.Context(), new(caller(1)), d1)
 	w.want("alter", no, syscall.ENOTCONN)
 	w.empty()
 }
@@ -439,7 +439,7 @@ func TestHundredsWait(t *testing.T) {
 		for i := range n {
 			go func() {
 				c := caller(i + 1)
-				if _, no := w.Alter(t.Context(), c, d1); no != syscall.ESTALE {
+				if _, no := w.Alter(t.Context(), new(c), d1); no != syscall.ESTALE {
 					ended <- no
 					return
 				}
@@ -447,7 +447,7 @@ func TestHundredsWait(t *testing.T) {
 					ended <- no
 					return
 				}
-				h, no := w.Alter(t.Context(), c, d1)
+				h, no := w.Alter(t.Context(), new(c), d1)
 				if no != 0 {
 					ended <- no
 					return
@@ -475,7 +475,7 @@ func TestHundredsWait(t *testing.T) {
 func TestNew(t *testing.T) {
 	g := New(Config{Jobs: procid.ByMount})
 	g.locks = newFakeLocks()
-	h, no := g.Alter(t.Context(), Caller{TID: syscall.Gettid()}, d1)
+	h, no := g.Alter(t.Context(), new(Caller{TID: syscall.Gettid()}), d1)
 	if no != 0 {
 		t.Fatal(no)
 	}

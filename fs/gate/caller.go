@@ -9,6 +9,7 @@ import (
 type host interface {
 	jobOf(p procid.JobPolicy, tid int, uid uint32) (procid.Job, error)
 	program(tid int) (name string, pid int, err error)
+	alone(tid int) bool
 	find(tid int) (procid.Thread, error)
 	alive(t procid.Thread) bool
 	endsWait(tid int) bool
@@ -21,6 +22,7 @@ func (thisHost) jobOf(p procid.JobPolicy, tid int, uid uint32) (procid.Job, erro
 	return procid.JobOf(p, tid, uid)
 }
 func (thisHost) program(tid int) (string, int, error)  { return procid.Program(tid) }
+func (thisHost) alone(tid int) bool                    { return procid.Alone(tid) }
 func (thisHost) find(tid int) (procid.Thread, error)   { return procid.FindThread(tid) }
 func (thisHost) alive(t procid.Thread) bool            { return t.Alive() }
 func (thisHost) endsWait(tid int) bool                 { return procid.EndsWait(tid) }
@@ -37,9 +39,10 @@ func (g *Gate) requests(c Caller, places []lock.Place) []lock.Request {
 	if cause.Program, cause.PID, err = g.host.program(c.TID); err != nil {
 		g.log.WithError(err).Debug("a caller's program is not known")
 	}
+	alone := g.host.alone(c.TID)
 	reqs := make([]lock.Request, len(places))
 	for i, p := range places {
-		reqs[i] = lock.Request{Place: p, Job: job, Cause: cause}
+		reqs[i] = lock.Request{Place: p, Job: job, Cause: cause, Alone: alone}
 	}
 	return reqs
 }

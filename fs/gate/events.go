@@ -53,7 +53,7 @@ func tell(e lock.Event) (logrus.Level, string) {
 	case lock.EventGaveUp:
 		return logrus.WarnLevel, "gave up waiting for the lock of " + e.Path
 	case lock.EventRecovered:
-		return logrus.WarnLevel, fmt.Sprintf("recovered the lock of %s from the dead process %s of this host", e.Path, e.Holder)
+		return logrus.WarnLevel, fmt.Sprintf("recovered the lock of %s from the dead %s", e.Path, e.Holder)
 	case lock.EventLost:
 		return logrus.ErrorLevel, fmt.Sprintf("the lock of %s was taken away: what is written there under it now fails", e.Path)
 	case lock.EventOdd:
@@ -64,6 +64,8 @@ func tell(e lock.Event) (logrus.Level, string) {
 		return logrus.ErrorLevel, fmt.Sprintf("the lock of %s could not be released, and is tried again", e.Path)
 	case lock.EventUnsynced:
 		return logrus.ErrorLevel, fmt.Sprintf("what a dead process left unwritten in %s could not be written to the server", e.Path)
+	case lock.EventUnswept:
+		return logrus.ErrorLevel, fmt.Sprintf("what dead processes of this host left in %s beside the lock could not be removed", e.Path)
 	}
 	return logrus.WarnLevel, fmt.Sprintf("%s: %s", e.Path, e.Kind)
 }

@@ -28,11 +28,12 @@ func TestLogger(t *testing.T) {
 		{lock.EventWaiting, time.Hour, logrus.WarnLevel, "waiting for the lock of /d, held by host b pid 3"},
 		{lock.EventGot, time.Minute, logrus.InfoLevel, "got the lock of /d after 1m0s"},
 		{lock.EventGaveUp, time.Minute, logrus.WarnLevel, "gave up waiting for the lock of /d"},
-		{lock.EventRecovered, 0, logrus.WarnLevel, "recovered the lock of /d from the dead process host b pid 3 of this host"},
+		{lock.EventRecovered, 0, logrus.WarnLevel, "recovered the lock of /d from the dead host b pid 3"},
 		{lock.EventLost, 0, logrus.ErrorLevel, "the lock of /d was taken away"},
 		{lock.EventOdd, 0, logrus.ErrorLevel, "holds what no lock has"},
 		{lock.EventCloned, 0, logrus.ErrorLevel, "LOCKFS_HOST_ID"},
 		{lock.EventUnreleased, 0, logrus.ErrorLevel, "could not be released"},
+		{lock.EventUnswept, 0, logrus.ErrorLevel, "could not be removed"},
 		{lock.EventUnsynced, 0, logrus.ErrorLevel, "could not be written"},
 		{"new", 0, logrus.WarnLevel, "/d: new"},
 	} {
@@ -78,7 +79,7 @@ func TestAnswersAreLogged(t *testing.T) {
 		other := w.locks.hold(d1, job(2))
 		c := caller(1)
 		c.Once = true
-		_, no := w.Alter(t.Context(), c, d1)
+		_, no := w.Alter(t.Context(), new(c), d1)
 		w.want("alter", no, syscall.EBUSY)
 		e := hook.LastEntry()
 		if e == nil || e.Level != logrus.WarnLevel || e.Data["dir"] != "/d1" || e.Data["mount"] != "/m" || e.Data["program"] != "prog" {
@@ -87,7 +88,7 @@ func TestAnswersAreLogged(t *testing.T) {
 		w.drop(other)
 		w.locks.fail = func(lock.Request) error { return lock.ErrDeadlock }
 		hook.Reset()
-		_, _, no = w.AlterBoth(t.Context(), c, d1, d2)
+		_, _, no = w.AlterBoth(t.Context(), new(c), d1, d2)
 		w.want("both", no, syscall.EDEADLK)
 		if len(hook.Entries) != 2 {
 			t.Errorf("%d entries", len(hook.Entries))

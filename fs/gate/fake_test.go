@@ -213,6 +213,8 @@ func (h *fakeHost) jobOf(_ procid.JobPolicy, tid int, uid uint32) (procid.Job, e
 	return procid.JobOf(procid.ByUser, tid, uid)
 }
 
+func (h *fakeHost) alone(int) bool { return true }
+
 func (h *fakeHost) program(tid int) (string, int, error) {
 	if tid == 0 {
 		return "", 0, procid.ErrUnseen
@@ -313,6 +315,6 @@ func (w *world) wantAfter(start time.Time, want time.Duration) {
 // around sends the thread around for d.
 func (w *world) around(tid int, d dir) {
 	w.t.Helper()
-	_, no := w.Alter(w.t.Context(), caller(tid), d)
+	_, no := w.Alter(w.t.Context(), new(caller(tid)), d)
 	w.want("first arrival", no, syscall.ESTALE)
 }

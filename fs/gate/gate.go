@@ -114,14 +114,15 @@ func newGate(c Config, l locks, h host, lookup func(uint32) string) *Gate {
 // Alter returns a hold of d's lock for an operation in d during which the
 // kernel holds d's inode lock. If the lock is not to be had at once it answers
 // ESTALE the first time, so that the thread comes back through Attributes.
-// The caller of Alter releases the hold.
+// The caller of Alter releases the hold. If the thread has come back, Alter
+// sets c.Once: for another call of Alter in the same request it is too late.
 //
 // Other errors: EBUSY if another job holds the lock and the wait is over or
 // there is to be none; EAGAIN for the same if c.NonBlock; ETIMEDOUT if it is
 // over before the server has said so; EDEADLK; EINTR after a signal that ends a
 // wait; ENOTCONN after Close; else the error with which the lock could not be
 // taken.
-func (g *Gate) Alter(ctx context.Context, c Caller, d Dir) (*lock.Hold, syscall.Errno) {
+func (g *Gate) Alter(ctx context.Context, c *Caller, d Dir) (*lock.Hold, syscall.Errno) {
 	holds, no := g.alter(ctx, c, d)
 	if no != 0 {
 		return nil, no
@@ -131,7 +132,7 @@ func (g *Gate) Alter(ctx context.Context, c Caller, d Dir) (*lock.Hold, syscall.
 
 // AlterBoth is Alter for an operation in two different directories: both holds
 // or none. The wait is in the Attributes of whichever the kernel asks for first.
-func (g *Gate) AlterBoth(ctx context.Context, c Caller, a, b Dir) (ha, hb *lock.Hold, no syscall.Errno) {
+func (g *Gate) AlterBoth(ctx context.Context, c *Caller, a, b Dir) (ha, hb *lock.Hold, no syscall.Errno) {
 	holds, no := g.alter(ctx, c, a, b)
 	if no != 0 {
 		return nil, nil, no
@@ -139,7 +140,7 @@ func (g *Gate) AlterBoth(ctx context.Context, c Caller, a, b Dir) (ha, hb *lock.
 	return holds[0], holds[1], 0
 }
 
-func (g *Gate) alter(ctx context.Context, c Caller, dirs ...Dir) ([]*lock.Hold, syscall.Errno) {
+func (g *Gate) alter(ctx context.Context, c *Caller, dirs ...Dir) ([]*lock.Hold, syscall.Errno) {
 	if !g.enter() {
 		return nil, syscall.ENOTCONN
 	}
@@ -149,25 +150,26 @@ func (g *Gate) alter(ctx context.Context, c Caller, dirs ...Dir) ([]*lock.Hold, 
 		places[i] = d.Place(c.Cred)
 	}
 	holds, again := g.arrive(c.TID, places)
+	c.Once = c.Once || again
 	if holds != nil {
 		return holds, 0
 	}
-	reqs := g.requests(c, places)
+	reqs := g.requests(*c, places)
 	holds, err := g.try(ctx, c.TID, reqs)
 	if err == nil {
 		return holds, 0
 	}
 	busy := isHeld(err)
 	if busy && (c.NonBlock || g.wait == 0) {
-		return nil, g.answer(c, reqs, err)
+		return nil, g.answer(*c, reqs, err)
 	}
-	if !again && !c.Once && (busy || lock.Errno(err) == syscall.ESTALE) {
+	if !c.Once && (busy || lock.Errno(err) == syscall.ESTALE) {
 		if thread, e := g.host.find(c.TID); e == nil {
 			return nil, g.sendAround(thread, reqs, busy)
 		}
 	}
 	if !busy {
-		return nil, g.answer(c, reqs, err)
+		return nil, g.answer(*c, reqs, err)
 	}
 	limit := g.inside()
 	holds, err = g.acquire(ctx, c.TID, reqs, limit)
@@ -177,7 +179,7 @@ func (g *Gate) alter(ctx context.Context, c Caller, dirs ...Dir) ([]*lock.Hold, 
 	if limit != g.wait && (isHeld(err) || errors.Is(err, lock.ErrNoAnswer)) {
 		err = fmt.Errorf("%w, for %v at most: %w", errInside, limit, err)
 	}
-	return nil, g.answer(c, reqs, err)
+	return nil, g.answer(*c, reqs, err)
 }
 
 // errInside explains an EBUSY or ETIMEDOUT that comes sooner than the wait's own limit.

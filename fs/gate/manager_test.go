@@ -59,10 +59,10 @@ func TestWithTheManager(t *testing.T) {
 		}
 		wg.Go(func() {
 			for i := range 10 {
-				ha, hb, no := g.AlterBoth(t.Context(), c, dirs[0], dirs[1])
+				ha, hb, no := g.AlterBoth(t.Context(), new(c), dirs[0], dirs[1])
 				if no == syscall.ESTALE {
 					if no = g.Attributes(t.Context(), c, dirs[i%2]); no == 0 {
-						ha, hb, no = g.AlterBoth(t.Context(), c, dirs[0], dirs[1])
+						ha, hb, no = g.AlterBoth(t.Context(), new(c), dirs[0], dirs[1])
 					}
 				}
 				if no != 0 {
@@ -95,7 +95,7 @@ func TestWithTheManager(t *testing.T) {
 	}
 	p := stopped(t)
 	c := Caller{TID: p.Process.Pid, Cred: cred.Cred{UID: 1}}
-	if _, no = g.Alter(t.Context(), c, a); no != syscall.ESTALE {
+	if _, no = g.Alter(t.Context(), new(c), a); no != syscall.ESTALE {
 		t.Fatalf("first arrival: %v", no)
 	}
 	h.Release()

@@ -94,9 +94,9 @@ func (p *program) syscall() bool {
 		case open:
 			holds[0], no = p.w.Open(ctx, c, dirs[0])
 		case len(dirs) == 2:
-			holds[0], holds[1], no = p.w.AlterBoth(ctx, c, dirs[0], dirs[1])
+			holds[0], holds[1], no = p.w.AlterBoth(ctx, new(c), dirs[0], dirs[1])
 		default:
-			holds[0], no = p.w.Alter(ctx, c, dirs[0])
+			holds[0], no = p.w.Alter(ctx, new(c), dirs[0])
 		}
 		return no
 	}

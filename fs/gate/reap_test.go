@@ -42,7 +42,7 @@ func TestReaperLeavesWaiters(t *testing.T) {
 		w.around(1, d1)
 		time.AfterFunc(time.Hour, func() { w.drop(other) })
 		w.want("attributes", w.Attributes(t.Context(), caller(1), d1), 0)
-		h, no := w.Alter(t.Context(), caller(1), d1)
+		h, no := w.Alter(t.Context(), new(caller(1)), d1)
 		w.want("alter", no, 0)
 		w.drop(h)
 		w.empty()
@@ -62,7 +62,7 @@ func TestNeverReturns(t *testing.T) {
 		start := time.Now()
 		w.want("a stat", w.Attributes(t.Context(), caller(1), d1), 0)
 		w.wantAfter(start, 0)
-		_, no := w.Alter(t.Context(), caller(1), d1)
+		_, no := w.Alter(t.Context(), new(caller(1)), d1)
 		w.want("second arrival after all", no, syscall.EBUSY)
 		w.wantAfter(start, testLast)
 

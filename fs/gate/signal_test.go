@@ -16,7 +16,7 @@ var waits = map[string]func(w *world, ctx context.Context) (*lock.Hold, syscall.
 	"open": func(w *world, ctx context.Context) (*lock.Hold, syscall.Errno) { return w.Open(ctx, caller(1), d1) },
 	"alter": func(w *world, ctx context.Context) (*lock.Hold, syscall.Errno) {
 		w.around(1, d1)
-		return w.Alter(ctx, caller(1), d1)
+		return w.Alter(ctx, new(caller(1)), d1)
 	},
 	"attributes": func(w *world, ctx context.Context) (*lock.Hold, syscall.Errno) {
 		w.around(1, d1)
@@ -80,7 +80,7 @@ func TestIgnoredSignalThenGranted(t *testing.T) {
 		h, no := wait(ctx)
 		w.want("wait", no, 0)
 		if h == nil {
-			h, no = w.Alter(ctx, caller(1), d1)
+			h, no = w.Alter(ctx, new(caller(1)), d1)
 			w.want("second arrival", no, 0)
 		}
 		w.drop(h)
@@ -137,11 +137,11 @@ func TestGrantRacesInterrupt(t *testing.T) {
 						return wait(w, ctx)
 					}
 					// The first arrival may find the lock free.
-					if h, no := w.Alter(ctx, caller(1), d1); no != syscall.ESTALE {
+					if h, no := w.Alter(ctx, new(caller(1)), d1); no != syscall.ESTALE {
 						return h, no
 					}
 					if name == "alter" {
-						return w.Alter(ctx, caller(1), d1)
+						return w.Alter(ctx, new(caller(1)), d1)
 					}
 					return nil, w.Attributes(ctx, caller(1), d1)
 				}()

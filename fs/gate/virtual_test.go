@@ -18,7 +18,7 @@ func TestDescriptorIsOfItsJob(t *testing.T) {
 		_, done, no := w.OpenVirtual(t.Context(), caller(1), d1, 7, 70)
 		w.want("virtual", no, 0)
 		w.host.open[2] = []uint64{70}
-		h, no := w.Alter(t.Context(), caller(2), d1)
+		h, no := w.Alter(t.Context(), new(caller(2)), d1)
 		w.want("alter", no, 0)
 		w.drop(h)
 		h, no = w.Open(t.Context(), caller(2), d1)
@@ -33,7 +33,7 @@ func TestDescriptorIsOfItsJob(t *testing.T) {
 		w.want("open under the nested", no, 0)
 		w.drop(h)
 		// Only one of two directories is held so.
-		a, b, no := w.AlterBoth(t.Context(), caller(2), d2, d1)
+		a, b, no := w.AlterBoth(t.Context(), new(caller(2)), d2, d1)
 		w.want("both", no, 0)
 		w.drop(a, b)
 		w.wantAfter(start, 0)
@@ -55,7 +55,7 @@ func TestDescriptorsOfTwoJobs(t *testing.T) {
 		w.want("first", no, 0)
 		h2, done2, no := w.OpenVirtual(t.Context(), caller(2), d2, 7, 71)
 		w.want("second", no, 0)
-		a, b, no := w.AlterBoth(t.Context(), caller(3), d1, d2)
+		a, b, no := w.AlterBoth(t.Context(), new(caller(3)), d1, d2)
 		w.want("both", no, 0)
 		w.drop(a, b)
 
@@ -64,14 +64,14 @@ func TestDescriptorsOfTwoJobs(t *testing.T) {
 		w.locks.holds[h2].job = job(9)
 		w.locks.owner[d2.key()] = job(9)
 		w.locks.mu.Unlock()
-		_, _, no = w.AlterBoth(t.Context(), caller(3), d1, d2)
+		_, _, no = w.AlterBoth(t.Context(), new(caller(3)), d1, d2)
 		w.want("both", no, syscall.ESTALE)
 		if n := w.locks.held(); n != 2 {
 			t.Errorf("%d held", n)
 		}
 		time.AfterFunc(time.Second, done2)
 		w.want("attributes", w.Attributes(t.Context(), caller(3), d2), 0)
-		a, b, no = w.AlterBoth(t.Context(), caller(3), d1, d2)
+		a, b, no = w.AlterBoth(t.Context(), new(caller(3)), d1, d2)
 		w.want("second arrival", no, 0)
 		w.drop(a, b)
 		done1()
@@ -93,7 +93,7 @@ func TestDescriptorFoundInAttributes(t *testing.T) {
 		w.want("attributes", w.Attributes(t.Context(), caller(2), d1), 0)
 		w.wantAfter(start, 0)
 		done()
-		h, no := w.Alter(t.Context(), caller(2), d1)
+		h, no := w.Alter(t.Context(), new(caller(2)), d1)
 		w.want("alter", no, 0)
 		w.drop(h)
 		w.empty()
