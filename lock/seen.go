@@ -28,8 +28,8 @@ func (m *Manager) Seen(p Place, name string) {
 	})
 }
 
-// cleanUp frees the lock at the place if it is stale, and discards the
-// candidates of dead processes of this host.
+// cleanUp frees the lock at the place if it is stale, removes what is left of
+// one, and discards the candidates of dead processes of this host.
 func (m *Manager) cleanUp(p Place) (err error) {
 	d, err := p.Open()
 	if err != nil {
@@ -46,6 +46,12 @@ func (m *Manager) cleanUp(p Place) (err error) {
 	}
 	if s.state == Stale {
 		return m.recoverStale(Request{Place: p}, d, s)
+	}
+	if s.empty {
+		// Somebody has died in the middle of a release, or is about to go on.
+		if err := m.holder.removeEmpty(d); err != nil {
+			return err
+		}
 	}
 	return m.holder.sweep(d)
 }
