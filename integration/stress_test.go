@@ -207,7 +207,7 @@ func (s *stress) finish() {
 	for _, h := range []*host{s.alpha, s.beta} {
 		s.done(h.sh("ls -R .. >/dev/null"))
 	}
-	s.until("nothing of the dead is left", func() bool { return len(s.left()) == 0 })
+	s.nothingLeft()
 }
 
 // check compares the tree with what the workers have written down.

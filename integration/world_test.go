@@ -265,10 +265,17 @@ func (w *world) write(name, text string) {
 	}
 }
 
-// nothingLeft sees that no name of lockfs is in the tree.
+// nothingLeft waits until no name of lockfs is in the tree: a daemon answers
+// who waits or releases before it has cleaned up.
 func (w *world) nothingLeft() {
 	w.t.Helper()
-	for _, path := range w.left() {
+	var left []string
+	for deadline := time.Now().Add(bound); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if left = w.left(); len(left) == 0 {
+			return
+		}
+	}
+	for _, path := range left {
 		w.t.Errorf("left behind: %s", path)
 	}
 }
