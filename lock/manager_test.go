@@ -68,14 +68,19 @@ func job(t *testing.T, n int) procid.Job {
 	return j
 }
 
+func keyOf(info os.FileInfo) Key {
+	st := info.Sys().(*syscall.Stat_t)
+	return Key{Dev: st.Dev, Ino: st.Ino}
+}
+
 func place(t *testing.T, path string) Place {
 	t.Helper()
-	var st syscall.Stat_t
-	if err := syscall.Stat(path, &st); err != nil {
+	info, err := os.Stat(path)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return Place{
-		Key:  Key{Dev: st.Dev, Ino: st.Ino},
+		Key:  keyOf(info),
 		Path: path,
 		Open: func() (Dir, error) { return OpenPath(path, cred.Own()) },
 	}
