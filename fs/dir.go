@@ -94,7 +94,8 @@ func (n *dirNode) Place(c cred.Cred) lock.Place {
 			})
 			return d, err
 		},
-		Taken: n.taken,
+		Taken:    n.taken,
+		Released: func() { n.tree.released(n.key) },
 	}
 }
 
@@ -191,16 +192,29 @@ func (n *dirNode) attributes(c caller, out *fuse.AttrOut) syscall.Errno {
 // Setattr changes the directory's own attributes, under its own lock.
 func (n *dirNode) Setattr(ctx context.Context, _ fusefs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
 	c := callerOf(ctx)
-	if no := n.alterSelf(ctx, c, func(fd int) error { return setAttributes(fd, in) }); no != 0 {
+	no := n.alterLocked(ctx, c, func(fd int, locked bool) error {
+		err := setAttributes(fd, in)
+		if times, ok := explicitTimes(in); ok && locked && err == nil {
+			n.tree.wishTimes(n, c, times)
+		}
+		return err
+	})
+	if no != 0 {
 		return no
 	}
 	return n.attributes(c, out)
 }
 
 // alterSelf runs f, which changes the directory's own attributes, under its own
-// lock. Where none may make a lock in it, as in a directory without write
-// permission on an export with root_squash, nobody can hold one either.
+// lock.
 func (n *dirNode) alterSelf(ctx context.Context, c caller, f func(fd int) error) syscall.Errno {
+	return n.alterLocked(ctx, c, func(fd int, _ bool) error { return f(fd) })
+}
+
+// alterLocked is alterSelf, and tells f whether there is a lock. Where none may
+// make a lock in the directory, as in one without write permission on an export
+// with root_squash, nobody can hold one either.
+func (n *dirNode) alterLocked(ctx context.Context, c caller, f func(fd int, locked bool) error) syscall.Errno {
 	hold, no := n.tree.gate.Alter(ctx, c.unrepeated(), n)
 	switch no {
 	case 0:
@@ -209,7 +223,7 @@ func (n *dirNode) alterSelf(ctx context.Context, c caller, f func(fd int) error)
 	default:
 		return no
 	}
-	return n.as(c, f)
+	return n.as(c, func(fd int) error { return f(fd, no == 0) })
 }
 
 // Statfs describes the file system that the directory is in.

@@ -18,6 +18,7 @@ func (n *dirNode) alter(ctx context.Context, c caller, f func(fd int, h *lock.Ho
 		return no
 	}
 	defer hold.Release()
+	n.tree.changing(n)
 	return n.as(c, func(fd int) error { return f(fd, hold) })
 }
 

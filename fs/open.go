@@ -56,7 +56,7 @@ func (n *fileNode) Open(ctx context.Context, flags uint32) (fusefs.FileHandle, u
 	c.NonBlock = flags&unix.O_NONBLOCK != 0
 	dir, name := n.place()
 	if dir == nil {
-		return nil, 0, syscall.ESTALE
+		return n.reopen(c, flags)
 	}
 	var hold *lock.Hold
 	if mayWrite(flags) {
@@ -91,6 +91,35 @@ func (n *fileNode) Open(ctx context.Context, flags uint32) (fusefs.FileHandle, u
 	if hold != nil {
 		h.follow(dir, hold)
 	}
+	h.attach(n)
+	return h, h.openFlags(), 0
+}
+
+// reopen opens a file that has been removed and is still open, by
+// /proc/PID/fd/N. It is in no directory, and under no lock.
+func (n *fileNode) reopen(c caller, flags uint32) (fusefs.FileHandle, uint32, syscall.Errno) {
+	open := n.anyHandle()
+	if open == nil {
+		return nil, 0, syscall.ESTALE
+	}
+	defer open.desc.release()
+	var f found
+	no := c.do(func() error {
+		fd, err := again(func() (int, error) {
+			return unix.Open(procPath(open.desc.fd), int(flags)&keptFlags|unix.O_CLOEXEC, 0)
+		})
+		if err != nil {
+			return err
+		}
+		if f, err = examine(fd); err != nil {
+			unix.Close(fd)
+		}
+		return err
+	})
+	if no != 0 {
+		return nil, 0, no
+	}
+	h := newHandle(n.tree, f, flags)
 	h.attach(n)
 	return h, h.openFlags(), 0
 }

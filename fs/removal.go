@@ -56,6 +56,7 @@ func (r removal) under(ctx context.Context, c *caller, dirs []*dirNode, victim *
 		return no, false
 	}
 	defer ls.release()
+	r.from.tree.changing(r.from, r.to)
 	run := func() (no syscall.Errno, inTheWay bool) {
 		if h := ls.of(victim); h != nil && victim.looksEmpty(*c) {
 			if no := victim.vacate(ctx, *c, h); no != 0 {

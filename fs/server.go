@@ -119,6 +119,7 @@ func newTree(source, target string, o Options) (*tree, error) {
 		dirs:   map[fusefs.StableAttr]*dirNode{},
 		ids:    map[uint64]*dirNode{},
 		open:   map[closer]struct{}{},
+		wishes: map[lock.Key]*wish{},
 	}
 	fd, err := unix.Open(source, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -32,6 +32,8 @@ type tree struct {
 	ids map[uint64]*dirNode
 	// open are the open files and directories.
 	open map[closer]struct{}
+	// wishes are times that directories are to have when their locks are gone.
+	wishes map[lock.Key]*wish
 	// idle is closed when nothing is open; nil while nobody wants to know.
 	idle chan struct{}
 }

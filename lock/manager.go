@@ -32,6 +32,9 @@ type Place struct {
 	// the server and before any hold of it is granted: what was cached of
 	// the directory is worth nothing from then on.
 	Taken func()
+	// Released, if set, is called after each release of the lock at the
+	// server, before this process can take it again.
+	Released func()
 }
 
 // Request asks for the lock of one directory.

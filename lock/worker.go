@@ -56,6 +56,9 @@ func (m *Manager) finish(e *entry, t *tenure) {
 	} else {
 		m.release(t)
 	}
+	if t.place.Released != nil {
+		t.place.Released()
+	}
 	drop(t.rec)
 	closed := t.dir.Close()
 	m.mu.Lock()

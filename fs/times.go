@@ -1,0 +1,84 @@
+package fs
+
+import (
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+
+	"github.com/lockfs/lockfs/lock"
+)
+
+// A directory's lock is made and removed in the directory, which sets its
+// modification time. So times that a program has given a directory (cp -a, tar
+// and rsync do, when they are done with it) are given to it again once the lock
+// is gone.
+
+// wish is times that a directory is to have when its lock is gone.
+type wish struct {
+	times fuse.SetAttrIn
+	who   caller
+	path  string
+	desc  *descriptor // in use
+}
+
+// explicitTimes returns what of in sets times to given values, if anything
+// does.
+func explicitTimes(in *fuse.SetAttrIn) (times fuse.SetAttrIn, ok bool) {
+	times = *in
+	times.Valid = 0
+	if in.Valid&fuse.FATTR_ATIME != 0 && in.Valid&fuse.FATTR_ATIME_NOW == 0 {
+		times.Valid |= fuse.FATTR_ATIME
+	}
+	if in.Valid&fuse.FATTR_MTIME != 0 && in.Valid&fuse.FATTR_MTIME_NOW == 0 {
+		times.Valid |= fuse.FATTR_MTIME
+	}
+	return times, times.Valid != 0
+}
+
+// wishTimes notes times that the directory, whose lock is held, is to have when
+// the lock is gone.
+func (t *tree) wishTimes(n *dirNode, c caller, times fuse.SetAttrIn) {
+	if !n.desc.acquire() {
+		return // the mount ends
+	}
+	t.setWish(n.key, &wish{times, c, n.path(), n.desc})
+}
+
+// setWish puts w, or none, in the place of the directory's wish.
+func (t *tree) setWish(k lock.Key, w *wish) {
+	if was := t.swapWish(k, w); was != nil {
+		was.desc.release()
+	}
+}
+
+func (t *tree) swapWish(k lock.Key, w *wish) (was *wish) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	was = t.wishes[k]
+	if w == nil {
+		delete(t.wishes, k)
+	} else {
+		t.wishes[k] = w
+	}
+	return was
+}
+
+// changing is called before a name of the directory is changed: whatever times
+// it was given, it gets a new one.
+func (t *tree) changing(dirs ...*dirNode) {
+	for _, n := range dirs {
+		t.setWish(n.key, nil)
+	}
+}
+
+// released gives a directory whose lock is gone the times that it is to have.
+func (t *tree) released(k lock.Key) {
+	w := t.swapWish(k, nil)
+	if w == nil {
+		return
+	}
+	defer w.desc.release()
+	no := w.who.do(func() error { return setAttributes(w.desc.fd, &w.times) })
+	if no != 0 && no != unix.ENOENT { // it may be removed by now
+		t.log.WithError(no).WithField("dir", w.path).Warn("a directory has lost the times that it was given")
+	}
+}
