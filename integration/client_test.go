@@ -134,34 +134,29 @@ func clientMany(args []string) error {
 	return errors.Join(errs...)
 }
 
-// clientWrite opens the file args[0], says so, and at each line of input
-// writes to it and says how that went; at the end of input it syncs and closes.
+// clientWrite opens the file args[0], says so, and at each line of input does
+// the next of the further arguments, write, fsync or close, and says how that
+// went.
 func clientWrite(args []string) error {
 	fd, err := unix.Open(args[0], unix.O_WRONLY|unix.O_APPEND, 0)
 	if err != nil {
 		return err
 	}
 	in := bufio.NewReader(os.Stdin)
-	say := func(what string, err error) { fmt.Println(what, errnoName(err)) }
-	say("open", nil)
-	for _, what := range []string{"write", "fsync", "close"} {
-		for {
-			if err := wait(in); err != nil {
-				return err
-			}
-			switch what {
-			case "write":
-				_, err = unix.Write(fd, []byte("more\n"))
-			case "fsync":
-				err = unix.Fsync(fd)
-			case "close":
-				err = unix.Close(fd)
-			}
-			say(what, err)
-			if what != "write" || err != nil {
-				break
-			}
+	fmt.Println("open ok")
+	for _, what := range args[1:] {
+		if err := wait(in); err != nil {
+			return err
 		}
+		switch what {
+		case "write":
+			_, err = unix.Write(fd, []byte("more\n"))
+		case "fsync":
+			err = unix.Fsync(fd)
+		case "close":
+			err = unix.Close(fd)
+		}
+		fmt.Println(what, errnoName(err))
 	}
 	return nil
 }

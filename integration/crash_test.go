@@ -1,13 +1,14 @@
 package integration
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/lockfs/lockfs/internal/cred"
 	"github.com/lockfs/lockfs/internal/played"
 	"github.com/lockfs/lockfs/lock"
+	"github.com/lockfs/lockfs/procid"
 )
 
 // A writer outlives its killed daemon in three ways; in none of them anything
@@ -96,45 +97,78 @@ func TestReboot(t *testing.T) {
 	w.free()
 }
 
-// A holder whose lock was taken away by hand fails at its next write, at fsync
-// and at close, and does not touch what has taken the lock since.
+// An operator breaks the lock of a host that was alive after all. The next
+// holder writes; the old one's handles fail at the next write after it was
+// noticed, at fsync and at close, and it does not touch the new holder's lock.
 func TestBrokenLock(t *testing.T) {
-	w := newWorld(t)
-	w.write("f", "")
-	writer := w.alpha.client("write", w.in("f"))
-	w.expect(writer, "open ok")
-	w.heldBy(w.alpha)
-	w.tell(writer)
-	w.expect(writer, "write ok")
+	self, err := procid.Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		noticed bool // the holder has been told before it goes on
+		does    []string
+	}{
+		"write, after it was noticed": {true, []string{"write", "fsync", "close"}},
+		"fsync":                       {false, []string{"fsync", "write", "close"}},
+		"close":                       {false, []string{"close"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.write("f", "")
+			writer := w.alpha.client(append([]string{"write", w.in("f"), "write"}, test.does...)...)
+			w.expect(writer, "open ok")
+			w.heldBy(w.alpha)
+			w.tell(writer)
+			w.expect(writer, "write ok")
 
-	// As a recovery does it: the record becomes another's.
-	stranger := strings.Replace(w.record(), ",alpha,", ",gamma,", 1)
-	if err := os.Rename(w.back(lock.Reserved, w.record()), w.back(lock.Reserved, stranger)); err != nil {
-		t.Fatal(err)
-	}
-	w.until("the daemon's note of the loss", func() bool {
-		events, err := w.alpha.daemon.Events()
-		return err == nil && slices.ContainsFunc(events, func(e map[string]any) bool {
-			msg, _ := e["msg"].(string)
-			return strings.Contains(msg, "was taken away")
+			d, err := lock.OpenPath(w.back(), cred.Own())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+			if err := lock.Break(d, w.back(), w.record(), self, false); err != nil {
+				t.Fatal(err)
+			}
+			next := w.beta.hold()
+			record := w.record()
+			if test.noticed {
+				w.until("the daemon's note of the loss", w.alpha.lost)
+			}
+			text := w.read("f")
+			for _, what := range test.does {
+				w.tell(writer)
+				w.expect(writer, what+" EIO")
+			}
+			w.done(writer)
+			if got := w.read("f"); got != text {
+				t.Errorf("f was %q at the loss and is %q", text, got)
+			}
+			if got := w.record(); got != record {
+				t.Errorf("the record of the new holder became %q", got)
+			}
+			if !w.alpha.lost() {
+				t.Error("the log does not say that the lock was taken away")
+			}
+			w.tell(next)
+			w.tell(next)
+			w.done(next)
+			w.done(w.alpha.sh("echo again >g"))
+			w.free()
 		})
+	}
+}
+
+// lost reports whether the host's daemon has said that a lock was taken away.
+func (h *host) lost() bool {
+	h.w.t.Helper()
+	events, err := h.daemon.Events()
+	if err != nil {
+		h.w.t.Fatal(err)
+	}
+	return slices.ContainsFunc(events, func(e map[string]any) bool {
+		msg, _ := e["msg"].(string)
+		return strings.Contains(msg, "was taken away")
 	})
-	text := w.read("f")
-	for _, what := range []string{"write", "fsync", "close"} {
-		w.tell(writer)
-		w.expect(writer, what+" EIO")
-	}
-	w.done(writer)
-	if got := w.read("f"); got != text {
-		t.Errorf("f was %q at the loss and is %q", text, got)
-	}
-	if got := w.record(); got != stranger {
-		t.Errorf("the record of the new holder became %q", got)
-	}
-	// The stranger releases, and all is as ever.
-	if err := os.RemoveAll(w.back(lock.Reserved)); err != nil {
-		t.Fatal(err)
-	}
-	w.done(w.alpha.sh("echo again >g"))
-	w.free()
 }
