@@ -15,7 +15,7 @@ import (
 	"github.com/lockfs/lockfs/lock"
 )
 
-// dirNode is a directory. It owns one descriptor of it, through which both its
+// dirNode is a directory. It owns a descriptor of it, through which both its
 // lock and every operation in it go: two walks of one path can end in two
 // directories, and a lock of the one does not protect the other.
 type dirNode struct {
@@ -23,7 +23,12 @@ type dirNode struct {
 	tree *tree
 	id   fusefs.StableAttr
 	key  lock.Key
+
+	mu sync.Mutex
+	// desc is nil while the directory is idle (idleDirs); guarded by mu.
 	desc *descriptor
+	gone bool // it is never used again; guarded by mu
+
 	// known is how often the kernel was told of it; guarded by tree.mu.
 	known uint64
 	fresh fresh
@@ -88,10 +93,16 @@ func (n *dirNode) Place(c cred.Cred) lock.Place {
 		Key:  n.key,
 		Path: n.path(),
 		Open: func() (d lock.Dir, err error) {
-			err = n.desc.use(func(fd int) error {
-				d, err = lock.OpenDir(fd, c)
-				return err
-			})
+			open := func() {
+				err = n.use(func(fd int) error {
+					d, err = lock.OpenDir(fd, c)
+					return err
+				})
+			}
+			// An idle directory is looked for, which the caller may do.
+			if open(); err == unix.EACCES {
+				c.Do(open)
+			}
 			return d, err
 		},
 		Taken:    n.taken,
@@ -104,14 +115,14 @@ func (n *dirNode) Place(c cred.Cred) lock.Place {
 func (n *dirNode) taken() {
 	n.fresh.reset()
 	var st unix.Statx_t
-	if err := n.desc.use(func(fd int) error { return stat(fd, true, &st) }); err != nil {
+	if err := n.use(func(fd int) error { return stat(fd, true, &st) }); err != nil {
 		n.tree.log.WithError(err).WithField("dir", n.path()).Warn("the attributes of a locked directory could not be refreshed")
 	}
 }
 
 // as runs f as the caller, with the directory's descriptor.
 func (n *dirNode) as(c caller, f func(fd int) error) syscall.Errno {
-	return c.do(func() error { return n.desc.use(f) })
+	return c.do(func() error { return n.use(f) })
 }
 
 // look finds what name is in the directory that fd is open on. The caller
@@ -147,7 +158,9 @@ func (n *dirNode) refresh(f *found) error {
 func (n *dirNode) child(ctx context.Context, f found, out *fuse.EntryOut) *fusefs.Inode {
 	fill(&out.Attr, &f.st)
 	if f.id.Mode == unix.S_IFDIR {
-		return n.NewInode(ctx, n.tree.directory(f), f.id)
+		d := n.tree.directory(f)
+		n.tree.showWish(d.key, &out.Attr)
+		return n.NewInode(ctx, d, f.id)
 	}
 	unix.Close(f.fd) // O_PATH: it has nothing to fail with
 	return n.NewInode(ctx, &fileNode{tree: n.tree, id: f.id}, f.id)
@@ -186,6 +199,7 @@ func (n *dirNode) attributes(c caller, out *fuse.AttrOut) syscall.Errno {
 	var st unix.Statx_t
 	no := n.as(c, func(fd int) error { return stat(fd, false, &st) })
 	fill(&out.Attr, &st)
+	n.tree.showWish(n.key, &out.Attr)
 	return no
 }
 
@@ -229,7 +243,7 @@ func (n *dirNode) alterLocked(ctx context.Context, c caller, f func(fd int, lock
 // Statfs describes the file system that the directory is in.
 func (n *dirNode) Statfs(_ context.Context, out *fuse.StatfsOut) syscall.Errno {
 	var st syscall.Statfs_t
-	err := n.desc.use(func(fd int) error { return syscall.Fstatfs(fd, &st) })
+	err := n.use(func(fd int) error { return syscall.Fstatfs(fd, &st) })
 	out.FromStatfsT(&st)
 	return errno(err)
 }

@@ -115,7 +115,7 @@ func (n *dirNode) Rename(ctx context.Context, name string, newParent fusefs.Inod
 	}
 	r := removal{from: n, to: to, name: newName}
 	return r.run(ctx, callerOf(ctx), func(fd int, ls *locks) error {
-		err := to.desc.use(func(toFD int) error {
+		err := to.use(func(toFD int) error {
 			if flags == 0 { // for file systems that know no renameat2
 				return unix.Renameat(fd, name, toFD, newName)
 			}

@@ -67,7 +67,7 @@ func (n *fileNode) as(c caller, f func(fd int) error) syscall.Errno {
 		if dir == nil {
 			return unix.ESTALE
 		}
-		return dir.desc.use(func(fd int) error {
+		return dir.use(func(fd int) error {
 			file, err := n.found(dir, fd, name)
 			if err != nil {
 				return err

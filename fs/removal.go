@@ -104,7 +104,7 @@ func (n *dirNode) vacate(ctx context.Context, c caller, h *lock.Hold) syscall.Er
 // What can't be read does not look empty.
 func (n *dirNode) looksEmpty(c caller) bool {
 	var names []string
-	err := n.desc.use(func(fd int) error {
+	err := n.use(func(fd int) error {
 		d, err := lock.OpenDir(fd, c.Cred)
 		if err != nil {
 			return err

@@ -37,29 +37,44 @@ func explicitTimes(in *fuse.SetAttrIn) (times fuse.SetAttrIn, ok bool) {
 // wishTimes notes times that the directory, whose lock is held, is to have when
 // the lock is gone.
 func (t *tree) wishTimes(n *dirNode, c caller, times fuse.SetAttrIn) {
-	if !n.desc.acquire() {
-		return // the mount ends
+	d, err := n.acquire()
+	if err != nil {
+		t.log.WithError(err).WithField("dir", n.path()).Warn("a directory will lose the times that it was given")
+		return
 	}
-	t.setWish(n.key, &wish{times, c, n.path(), n.desc})
+	t.setWish(n.key, &wish{times, c, n.path(), d})
 }
 
 // setWish puts w, or none, in the place of the directory's wish.
 func (t *tree) setWish(k lock.Key, w *wish) {
-	if was := t.swapWish(k, w); was != nil {
-		was.desc.release()
-	}
-}
-
-func (t *tree) swapWish(k lock.Key, w *wish) (was *wish) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	was = t.wishes[k]
+	was := t.wishes[k]
 	if w == nil {
 		delete(t.wishes, k)
 	} else {
 		t.wishes[k] = w
 	}
-	return was
+	t.mu.Unlock()
+	if was != nil {
+		was.desc.release()
+	}
+}
+
+// showWish puts times that the directory is to have in the place of those that
+// its lock has given it.
+func (t *tree) showWish(k lock.Key, out *fuse.Attr) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	w := t.wishes[k]
+	if w == nil {
+		return
+	}
+	if w.times.Valid&fuse.FATTR_MTIME != 0 {
+		out.Mtime, out.Mtimensec = w.times.Mtime, w.times.Mtimensec
+	}
+	if w.times.Valid&fuse.FATTR_ATIME != 0 {
+		out.Atime, out.Atimensec = w.times.Atime, w.times.Atimensec
+	}
 }
 
 // changing is called before a name of the directory is changed: whatever times
@@ -71,14 +86,17 @@ func (t *tree) changing(dirs ...*dirNode) {
 }
 
 // released gives a directory whose lock is gone the times that it is to have.
+// Nobody of this host changes it meanwhile: the lock is not to be had yet.
 func (t *tree) released(k lock.Key) {
-	w := t.swapWish(k, nil)
+	t.mu.Lock()
+	w := t.wishes[k]
+	t.mu.Unlock()
 	if w == nil {
 		return
 	}
-	defer w.desc.release()
 	no := w.who.do(func() error { return setAttributes(w.desc.fd, &w.times) })
 	if no != 0 && no != unix.ENOENT { // it may be removed by now
 		t.log.WithError(no).WithField("dir", w.path).Warn("a directory has lost the times that it was given")
 	}
+	t.setWish(k, nil)
 }

@@ -21,6 +21,7 @@ type tree struct {
 	locks  *lock.Manager
 	gate   *gate.Gate
 	log    *logrus.Logger
+	idle   *idleDirs
 	// dev is the device number of the mount itself, set before it serves.
 	dev uint64
 
@@ -34,8 +35,8 @@ type tree struct {
 	open map[closer]struct{}
 	// wishes are times that directories are to have when their locks are gone.
 	wishes map[lock.Key]*wish
-	// idle is closed when nothing is open; nil while nobody wants to know.
-	idle chan struct{}
+	// empty is closed when nothing is open; nil while nobody wants to know.
+	empty chan struct{}
 }
 
 // closer is what is open until it is closed, and ends with the mount. A second
@@ -53,7 +54,6 @@ func reserved(name string) bool { return strings.HasPrefix(name, lock.Reserved) 
 // node here, which lives as long as the kernel knows it or is about to.
 func (t *tree) directory(f found) *dirNode {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	n := t.dirs[f.id]
 	if n == nil {
 		n = newDirNode(t, f)
@@ -62,6 +62,8 @@ func (t *tree) directory(f found) *dirNode {
 		unix.Close(f.fd) // O_PATH: it has nothing to fail with
 	}
 	n.known++
+	t.mu.Unlock()
+	t.idle.used(n)
 	return n
 }
 
@@ -92,7 +94,7 @@ func (t *tree) forget(nodeID, times uint64) {
 	}
 	t.mu.Unlock()
 	if gone {
-		n.desc.close()
+		n.end()
 	}
 }
 
@@ -108,31 +110,31 @@ func (t *tree) closed(c closer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.open, c)
-	if len(t.open) == 0 && t.idle != nil {
-		close(t.idle)
-		t.idle = nil
+	if len(t.open) == 0 && t.empty != nil {
+		close(t.empty)
+		t.empty = nil
 	}
 }
 
 // closeAll closes everything that is open. The channel that it returns is
 // closed when the users of all of it have ended.
 func (t *tree) closeAll() <-chan struct{} {
-	idle := make(chan struct{})
+	empty := make(chan struct{})
 	t.mu.Lock()
 	all := make([]closer, 0, len(t.open))
 	for c := range t.open {
 		all = append(all, c)
 	}
 	if len(all) == 0 {
-		close(idle)
+		close(empty)
 	} else {
-		t.idle = idle
+		t.empty = empty
 	}
 	t.mu.Unlock()
 	for _, c := range all {
 		c.close()
 	}
-	return idle
+	return empty
 }
 
 // closeDirs closes the directories that the kernel still knows.
@@ -142,6 +144,6 @@ func (t *tree) closeDirs() {
 	t.dirs, t.ids = map[fusefs.StableAttr]*dirNode{}, map[uint64]*dirNode{}
 	t.mu.Unlock()
 	for _, n := range all {
-		n.desc.close()
+		n.end()
 	}
 }
