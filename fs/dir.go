@@ -41,10 +41,13 @@ func newDirNode(t *tree, f found) *dirNode {
 	return &dirNode{
 		tree: t,
 		id:   f.id,
-		key:  lock.Key{Dev: device(&f.st), Ino: f.st.Ino, Gen: f.id.Gen},
+		key:  keyOf(f),
 		desc: newDescriptor(f.fd),
 	}
 }
+
+// keyOf returns the key of the lock of the directory f.
+func keyOf(f found) lock.Key { return lock.Key{Dev: device(&f.st), Ino: f.st.Ino, Gen: f.id.Gen} }
 
 // fresh knows which files of a directory have been asked of the server since
 // the directory's lock was last taken. What this host had cached of the others
@@ -158,9 +161,7 @@ func (n *dirNode) refresh(f *found) error {
 func (n *dirNode) child(ctx context.Context, f found, out *fuse.EntryOut) *fusefs.Inode {
 	fill(&out.Attr, &f.st)
 	if f.id.Mode == unix.S_IFDIR {
-		d := n.tree.directory(f)
-		n.tree.showWish(d.key, &out.Attr)
-		return n.NewInode(ctx, d, f.id)
+		return n.NewInode(ctx, n.tree.directory(f), f.id)
 	}
 	unix.Close(f.fd) // O_PATH: it has nothing to fail with
 	return n.NewInode(ctx, &fileNode{tree: n.tree, id: f.id}, f.id)
@@ -174,10 +175,24 @@ func (n *dirNode) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (
 	if reserved(name) {
 		return nil, syscall.ENOENT
 	}
-	var f found
-	no := n.as(callerOf(ctx), func(fd int) (err error) {
-		f, err = n.look(fd, name)
-		return err
+	c := callerOf(ctx)
+	f := found{fd: -1}
+	no := n.tree.settled(func() syscall.Errno {
+		if f.fd >= 0 {
+			unix.Close(f.fd) // O_PATH: it has nothing to fail with
+			f.fd = -1
+		}
+		no := n.as(c, func(fd int) error {
+			got, err := n.look(fd, name)
+			if err == nil {
+				f = got
+			}
+			return err
+		})
+		if f.id.Mode == unix.S_IFDIR {
+			n.tree.showWish(keyOf(f), &f.st)
+		}
+		return no
 	})
 	if no != 0 {
 		return nil, no
@@ -196,11 +211,13 @@ func (n *dirNode) Getattr(ctx context.Context, _ fusefs.FileHandle, out *fuse.At
 }
 
 func (n *dirNode) attributes(c caller, out *fuse.AttrOut) syscall.Errno {
-	var st unix.Statx_t
-	no := n.as(c, func(fd int) error { return stat(fd, false, &st) })
-	fill(&out.Attr, &st)
-	n.tree.showWish(n.key, &out.Attr)
-	return no
+	return n.tree.settled(func() syscall.Errno {
+		var st unix.Statx_t
+		no := n.as(c, func(fd int) error { return stat(fd, false, &st) })
+		n.tree.showWish(n.key, &st)
+		fill(&out.Attr, &st)
+		return no
+	})
 }
 
 // Setattr changes the directory's own attributes, under its own lock.

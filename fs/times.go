@@ -1,6 +1,8 @@
 package fs
 
 import (
+	"syscall"
+
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
@@ -62,7 +64,7 @@ func (t *tree) setWish(k lock.Key, w *wish) {
 
 // showWish puts times that the directory is to have in the place of those that
 // its lock has given it.
-func (t *tree) showWish(k lock.Key, out *fuse.Attr) {
+func (t *tree) showWish(k lock.Key, st *unix.Statx_t) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	w := t.wishes[k]
@@ -70,10 +72,10 @@ func (t *tree) showWish(k lock.Key, out *fuse.Attr) {
 		return
 	}
 	if w.times.Valid&fuse.FATTR_MTIME != 0 {
-		out.Mtime, out.Mtimensec = w.times.Mtime, w.times.Mtimensec
+		st.Mtime = unix.StatxTimestamp{Sec: int64(w.times.Mtime), Nsec: w.times.Mtimensec}
 	}
 	if w.times.Valid&fuse.FATTR_ATIME != 0 {
-		out.Atime, out.Atimensec = w.times.Atime, w.times.Atimensec
+		st.Atime = unix.StatxTimestamp{Sec: int64(w.times.Atime), Nsec: w.times.Atimensec}
 	}
 }
 
@@ -98,5 +100,18 @@ func (t *tree) released(k lock.Key) {
 	if no != 0 && no != unix.ENOENT { // it may be removed by now
 		t.log.WithError(no).WithField("dir", w.path).Warn("a directory has lost the times that it was given")
 	}
+	t.granted.Add(1) // before the wish goes: see settled
 	t.setWish(k, nil)
+}
+
+// settled runs look, which reads a directory's attributes and shows its wish,
+// until no wish was granted meanwhile: what was read before that is not to be
+// shown without it.
+func (t *tree) settled(look func() syscall.Errno) syscall.Errno {
+	for {
+		granted := t.granted.Load()
+		if no := look(); no != 0 || t.granted.Load() == granted {
+			return no
+		}
+	}
 }

@@ -3,6 +3,7 @@ package fs
 import (
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	fusefs "github.com/hanwen/go-fuse/v2/fs"
 	"github.com/sirupsen/logrus"
@@ -35,6 +36,8 @@ type tree struct {
 	open map[closer]struct{}
 	// wishes are times that directories are to have when their locks are gone.
 	wishes map[lock.Key]*wish
+	// granted counts those that were fulfilled.
+	granted atomic.Uint64
 	// empty is closed when nothing is open; nil while nobody wants to know.
 	empty chan struct{}
 }

@@ -181,5 +181,6 @@ func (w *world) program(root, dir, script string) string {
 		return out.String()
 	}
 	said := strings.ReplaceAll(run(root, script), filepath.Join(root, dir), "HERE")
+	w.nothingLeft()
 	return said + run(w.tree, `find . ! -type d -printf '%P %y %m %U %G %s %n %l\n' -o -printf '%P %y %m %U %G\n' | sort; find . -type f -exec sha1sum {} + | sort`)
 }
