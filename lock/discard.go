@@ -48,14 +48,21 @@ func (h *holder) discard(d Dir, name string) error {
 	if err := d.Rename(name, grave); err != nil && !absent(err) {
 		return err
 	}
-	names, err := d.List(grave)
-	if err != nil {
-		return err
-	}
-	for _, n := range names {
-		if err := d.Unlink(grave + "/" + n); err != nil && !absent(err) {
+	// What its owner was still adding may come while it is emptied.
+	var err error
+	for range rebuilds {
+		names, lerr := d.List(grave)
+		if lerr != nil {
+			return lerr
+		}
+		for _, n := range names {
+			if err := d.Unlink(grave + "/" + n); err != nil && !absent(err) {
+				return err
+			}
+		}
+		if err = d.Rmdir(grave); !held(err) {
 			return err
 		}
 	}
-	return d.Rmdir(grave)
+	return err
 }

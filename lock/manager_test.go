@@ -215,7 +215,7 @@ func TestDeadHolderIsRecovered(t *testing.T) {
 		t.Fatal(err)
 	}
 	// It left a candidate as well.
-	if err := gone.newAttempt(dir, Cause{}).build(); err != nil {
+	if _, err := gone.newAttempt(dir, Cause{}).build(); err != nil {
 		t.Fatal(err)
 	}
 	events := make(chan Event, 100)

@@ -11,7 +11,10 @@ import (
 // and discards the candidates of such. It reports whether it freed a lock; a
 // lock that is held or free is left alone.
 func Recover(d Dir, self *procid.Local) (freed bool, err error) {
-	h := newHolder(self.ID(), self.Judge)
+	return newHolder(self.ID(), self.Judge).recoverDead(d)
+}
+
+func (h *holder) recoverDead(d Dir) (freed bool, err error) {
 	s, err := h.look(d)
 	if err != nil {
 		return false, err
@@ -33,7 +36,10 @@ func Recover(d Dir, self *procid.Local) (freed bool, err error) {
 // A holder that lives after all finds out at its next check; until then it may
 // write beside the next holder.
 func Break(d Dir, path, name string, self *procid.Local, force bool) error {
-	h := newHolder(self.ID(), self.Judge)
+	return newHolder(self.ID(), self.Judge).breakLock(d, path, name, force)
+}
+
+func (h *holder) breakLock(d Dir, path, name string, force bool) error {
 	s, err := h.look(d)
 	if err != nil {
 		return err

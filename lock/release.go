@@ -53,28 +53,36 @@ func (h *holder) remove(d Dir, r record) error {
 // taken the lock since is fine, and so is that it is gone, or that a file or a
 // mount point bears its name.
 func (h *holder) removeEmpty(d Dir) error {
-	err := d.Rmdir(lockName)
-	if err == nil || absent(err) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EBUSY) {
-		return nil
-	}
-	if !held(err) {
-		return err
-	}
-	names, lerr := d.List(lockName)
-	if absent(lerr) {
-		return nil
-	}
-	if lerr != nil {
-		return lerr
-	}
-	// A record: another's lock. Nothing, or only what NFS keeps of a file
-	// that somebody of this host is looking at: not done yet.
-	for _, name := range names {
-		if !isSilly(name) {
+	for range 2 {
+		err := d.Rmdir(lockName)
+		if err == nil || absent(err) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EBUSY) {
 			return nil
 		}
+		if !held(err) {
+			return err
+		}
+		names, lerr := d.List(lockName)
+		if absent(lerr) {
+			return nil
+		}
+		if lerr != nil {
+			return lerr
+		}
+		if len(names) == 0 {
+			// What kept it is gone: what NFS had kept, then it goes now; or a
+			// record, then who has let that go removes the directory.
+			continue
+		}
+		// A record: another's lock. Only what NFS keeps of a file that
+		// somebody of this host is looking at: not done yet.
+		for _, name := range names {
+			if !isSilly(name) {
+				return nil
+			}
+		}
+		return err
 	}
-	return err
+	return nil
 }
 
 // isSilly reports whether the name is one that a NFS client gives a removed

@@ -45,7 +45,11 @@ func (m *Manager) cleanUp(p Place) (err error) {
 		return err
 	}
 	if s.state == Stale {
-		return m.recoverStale(Request{Place: p}, d, s)
+		rec, next, err := m.recoverStale(Request{Place: p}, d, s)
+		if next == unfreed {
+			m.finishFreeing(Request{Place: p}, d, rec, err)
+		}
+		return err
 	}
 	if s.empty {
 		// Somebody has died in the middle of a release, or is about to go on.

@@ -37,12 +37,14 @@ func (a *attempt) built() bool { return a.rec != record{} }
 func (a *attempt) try() (record, error) {
 	var err error
 	for range rebuilds {
+		var again bool
 		if !a.built() {
-			if err := a.build(); err != nil {
+			if again, err = a.build(); again {
+				continue
+			} else if err != nil {
 				return record{}, err
 			}
 		}
-		var again bool
 		if again, err = a.publish(); err == nil && !again {
 			return a.taken(), nil
 		}
@@ -148,20 +150,22 @@ func (a *attempt) settle(cause error) (again bool, err error) {
 func (a *attempt) own(r record) bool { return a.built() && r == a.rec }
 
 // build makes a candidate whole: the lock is never seen without its owner.
-func (a *attempt) build() error {
+// again says that somebody has discarded it meanwhile, and nothing of it is left.
+func (a *attempt) build() (again bool, err error) {
 	mode, err := lockMode(a.d)
 	if err != nil {
-		return err
+		return false, err
 	}
 	a.rec, a.stood, a.unsure = a.h.newRecord(), false, false
 	// EEXIST of a name with a fresh nonce is the replay of one's own call.
 	if err := a.d.Mkdir(a.rec.candidate(), mode); err != nil && !errors.Is(err, syscall.EEXIST) {
-		return a.abandon(err)
+		return false, a.abandon(err)
 	}
 	if err := a.sign(); err != nil {
-		return a.abandon(err)
+		failed := a.abandon(err)
+		return absent(err) && !a.built(), failed
 	}
-	return nil
+	return false, nil
 }
 
 // sign puts the record into the candidate.

@@ -152,44 +152,19 @@ var errLeft = errors.New("the waiter has left")
 // not that the lock is held.
 func (m *Manager) seek(e *entry, w *waiter, a *attempt) (record, error) {
 	began := time.Now()
-	odd, cloned := false, false
+	var told told
 	for {
-		rec, err := a.try()
-		if err == nil {
-			return rec, nil
-		}
-		if !errors.Is(err, errHeld) {
-			return record{}, err
-		}
-		s, err := m.holder.look(a.d)
-		if err != nil {
-			return record{}, err
-		}
+		rec, next, err := m.round(e, w, a, &told)
 		switch {
-		case s.state == Free:
-			// It was let go since, or only junk stood in it: try again.
-		case s.state == Stale:
-			if err := m.recoverStale(w.r, a.d, s); err != nil {
-				return record{}, err
-			}
+		case next == unfreed:
+			m.finishFreeing(w.r, a.d, rec, err)
+			return record{}, err
+		case err != nil:
+			return record{}, err
+		case next == got:
+			return rec, nil
+		case next == again:
 			continue
-		case a.own(s.rec):
-			return a.taken(), nil
-		case s.state == Odd && !odd:
-			odd = true
-			m.events(Event{Kind: EventOdd, Path: w.r.Place.Path, Cause: w.r.Cause, Reason: s.why})
-		case m.holder.leftOver(s.rec):
-			// Left over from a release or take of unknown outcome.
-			if err := m.holder.remove(a.d, s.rec); err != nil {
-				return record{}, err
-			}
-			continue
-		case s.judgement.SharedMachine && !cloned:
-			cloned = true
-			m.events(Event{Kind: EventCloned, Path: w.r.Place.Path, Cause: w.r.Cause, Holder: s.by(), Reason: s.judgement.Reason})
-		}
-		if !m.keptOut(e, w, s) {
-			return record{}, errLeft
 		}
 		t := time.NewTimer(pause(time.Since(began)))
 		select {
@@ -201,22 +176,99 @@ func (m *Manager) seek(e *entry, w *waiter, a *attempt) (record, error) {
 	}
 }
 
+// told is what a wait has told people of.
+type told struct{ odd, cloned bool }
+
+// turn is how a round of a wait ends.
+type turn uint8
+
+const (
+	got     turn = iota // the lock is taken
+	again               // try again at once
+	wait                // another holds it: try again later
+	unfreed             // a lock that was to be freed may stand in this process's name
+)
+
+// round tries once to take the lock, and sees to whatever keeps it out. All
+// that the wait keeps from one round to the next is in a and seen.
+func (m *Manager) round(e *entry, w *waiter, a *attempt, seen *told) (record, turn, error) {
+	rec, err := a.try()
+	if err == nil {
+		return rec, got, nil
+	}
+	if !errors.Is(err, errHeld) {
+		return record{}, wait, err
+	}
+	s, err := m.holder.look(a.d)
+	if err != nil {
+		return record{}, wait, err
+	}
+	switch {
+	case s.empty:
+		// It was let go since, or the server replaces not even an empty
+		// directory. What forbids this is no worse than before.
+		if err := m.holder.removeEmpty(a.d); err != nil && !refused(err) && !held(err) {
+			return record{}, wait, err
+		}
+	case s.state == Free:
+		// It was let go since: try again.
+	case s.state == Stale:
+		return m.recoverStale(w.r, a.d, s)
+	case a.own(s.rec):
+		return a.taken(), got, nil
+	case s.state == Odd && !seen.odd:
+		seen.odd = true
+		m.events(Event{Kind: EventOdd, Path: w.r.Place.Path, Cause: w.r.Cause, Reason: s.why})
+	case m.holder.leftOver(s.rec):
+		// Left over from a release or take of unknown outcome.
+		if err := m.holder.remove(a.d, s.rec); err != nil {
+			return s.rec, unfreed, err
+		}
+		return record{}, again, nil
+	case s.judgement.SharedMachine && !seen.cloned:
+		seen.cloned = true
+		m.events(Event{Kind: EventCloned, Path: w.r.Place.Path, Cause: w.r.Cause, Holder: s.by(), Reason: s.judgement.Reason})
+	}
+	if !m.keptOut(e, w, s) {
+		return record{}, wait, errLeft
+	}
+	return record{}, wait, nil
+}
+
 // recoverStale frees the lock of a dead process of this host.
-func (m *Manager) recoverStale(r Request, d Dir, s sight) error {
-	unsynced, err := m.holder.free(d, s.rec)
+func (m *Manager) recoverStale(r Request, d Dir, s sight) (record, turn, error) {
+	mine, err := m.holder.recover(d, s.rec)
 	if errors.Is(err, errChanged) {
-		return nil
+		return record{}, again, nil
 	}
 	if err != nil {
-		return err
+		return mine, unfreed, err
 	}
+	unsynced := d.Sync()
+	// Freed all the same is a lock whose directory could not be removed yet,
+	// for what NFS keeps of a record that somebody is looking at.
+	if err := m.holder.release(d, mine); err != nil && !held(err) {
+		return mine, unfreed, err
+	}
+	drop(mine)
 	ev := Event{Kind: EventRecovered, Path: r.Place.Path, Cause: r.Cause, Holder: s.by(), Reason: s.judgement.Reason}
 	m.events(ev)
 	if unsynced != nil {
 		ev.Kind, ev.Err = EventUnsynced, unsynced
 		m.events(ev)
 	}
-	return m.holder.sweep(d)
+	// The lock is free whatever becomes of what else the dead have left.
+	if err := m.holder.sweep(d); err != nil {
+		ev.Kind, ev.Err = EventUnswept, err
+		m.events(ev)
+	}
+	return record{}, again, nil
+}
+
+// finishFreeing goes on freeing a lock that may stand as rec, after err.
+func (m *Manager) finishFreeing(r Request, d Dir, rec record, err error) {
+	m.insist(r.Place.Path, r.Cause, err, func() error { return m.holder.remove(d, rec) })
+	drop(rec)
 }
 
 // keptOut notes who keeps the waiters out, ends those that do not wait, and
