@@ -64,28 +64,40 @@ func (n *fileNode) Open(ctx context.Context, flags uint32) (fusefs.FileHandle, u
 		if hold, no = n.tree.gate.Open(ctx, c.Caller, dir); no != 0 {
 			return nil, 0, no
 		}
-		defer hold.Release()
-		// While it waited the file may have been moved, to another name or
-		// under another lock.
-		was := dir
-		if dir, name = n.place(); dir != was {
-			return nil, 0, syscall.ESTALE
+		defer func() {
+			if hold != nil {
+				hold.Release()
+			}
+		}()
+	}
+	// While it waited the file may have been moved, to another name or under
+	// another lock, or removed.
+	was := dir
+	stale := func() syscall.Errno {
+		if hold == nil {
+			return syscall.ESTALE
 		}
+		mine := hold
+		hold = nil
+		return n.tree.gate.Around(c.Caller, was, mine)
+	}
+	if dir, name = n.place(); dir != was {
+		return nil, 0, stale()
 	}
 	var f found
 	no := dir.as(c, func(fd int) (err error) {
 		f, err = openBacking(fd, name, int(flags)&keptFlags, 0)
 		return err
 	})
-	if no == syscall.ENOENT || no == syscall.ELOOP {
-		no = syscall.ESTALE
+	if no == syscall.ENOENT || no == syscall.ELOOP || no == syscall.ESTALE {
+		return nil, 0, stale()
 	}
 	if no != 0 {
 		return nil, 0, no
 	}
 	if f.id != n.id {
 		unix.Close(f.fd)
-		return nil, 0, syscall.ESTALE
+		return nil, 0, stale()
 	}
 	h := newHandle(n.tree, f, flags)
 	if hold != nil {

@@ -74,7 +74,6 @@ type search struct {
 	blocked []bool
 
 	steps   int
-	takes   int
 	solos   int
 	model   map[shared]bool
 	problem *problem

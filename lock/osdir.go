@@ -80,16 +80,27 @@ func (d *osDir) owner(name string) (cred.Cred, bool) {
 
 // at calls f with a descriptor of the directory that name stands in, and its
 // last component. A handle that was cached for another directory of that name
-// gives ESTALE (nfs(5)); opened once more it is the present one.
+// gives ESTALE (nfs(5)); opened anew it is the present one.
 func (d *osDir) at(name string, f func(dir int, last string) error) error {
 	parent, last, nested := strings.Cut(name, "/")
 	if !nested {
 		return f(d.fd, name)
 	}
+	return anew(func() error {
+		return d.below(parent, unix.O_PATH, func(fd int) error { return f(fd, last) })
+	})
+}
+
+// renewals bounds how often a lock directory that was removed meanwhile is
+// opened anew. Where two hosts pass a lock to and fro, a look loses the race
+// against the next removal once in a while, and seldom twice in a row.
+const renewals = 8
+
+// anew calls f until it gives another error than ESTALE.
+func anew(f func() error) error {
 	var err error
-	for range 2 {
-		err = d.below(parent, unix.O_PATH, func(fd int) error { return f(fd, last) })
-		if !errors.Is(err, unix.ESTALE) {
+	for range renewals {
+		if err = f(); !errors.Is(err, unix.ESTALE) {
 			break
 		}
 	}
@@ -154,9 +165,11 @@ func (d *osDir) List(name string) ([]string, error) {
 	}
 	var names []string
 	err := d.as("readdir", name, func() error {
-		return d.below(name, unix.O_RDONLY, func(fd int) (err error) {
-			names, err = readNames(fd)
-			return err
+		return anew(func() error {
+			return d.below(name, unix.O_RDONLY, func(fd int) (err error) {
+				names, err = readNames(fd)
+				return err
+			})
 		})
 	})
 	return names, err

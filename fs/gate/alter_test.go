@@ -328,6 +328,34 @@ func TestOpenUsesReservation(t *testing.T) {
 	w.empty()
 }
 
+// An open that waited finds its file gone: what the thread's second walk comes to
+// uses the hold, whoever else waits.
+func TestAroundAfterOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Config{Wait: lock.Forever})
+		h, no := w.Open(t.Context(), caller(1), d1)
+		w.want("open", no, 0)
+		w.want("around", w.Around(caller(1), d1, h), syscall.ESTALE)
+		go func() {
+			if h, no := w.Open(t.Context(), caller(2), d1); no == 0 {
+				w.drop(h)
+			}
+		}()
+		synctest.Wait()
+		w.want("attributes", w.Attributes(t.Context(), caller(1), d1), 0)
+		h, no = w.Alter(t.Context(), new(caller(1)), d1)
+		w.want("create", no, 0)
+		w.drop(h)
+		synctest.Wait()
+		// A thread that can't be seen has no second walk.
+		h, no = w.Open(t.Context(), caller(1), d1)
+		w.want("open", no, 0)
+		w.host.do(func() { w.host.dead[1] = true })
+		w.want("around of nobody", w.Around(caller(1), d1, h), syscall.ESTALE)
+		w.empty()
+	})
+}
+
 func TestLostReservation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})

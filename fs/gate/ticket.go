@@ -78,6 +78,26 @@ func (g *Gate) sendAround(thread procid.Thread, reqs []lock.Request, busy bool) 
 	return syscall.ESTALE
 }
 
+// Around answers ESTALE to an operation that Open has given hold for, and whose
+// path leads elsewhere by now. hold is the gate's from now on: it is reserved for
+// what the kernel's second walk finds there, since a second ESTALE would go to
+// the program.
+func (g *Gate) Around(c Caller, d Dir, hold *lock.Hold) syscall.Errno {
+	holds := []*lock.Hold{hold}
+	defer func() { g.release(holds) }()
+	thread, err := g.host.find(c.TID)
+	if err != nil {
+		return syscall.ESTALE
+	}
+	no := g.sendAround(thread, g.requests(c, []lock.Place{d.Place(c.Cred)}), true)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if t := g.tickets[c.TID]; no == syscall.ESTALE && t != nil && t.state == pending {
+		t.state, t.holds, holds = reserved, holds, nil
+	}
+	return no
+}
+
 // spend turns t into a mere memory. It returns the holds to be released. The
 // mutex is held.
 func (g *Gate) spend(t *ticket) []*lock.Hold {
