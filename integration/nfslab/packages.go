@@ -109,7 +109,7 @@ func download(ctx context.Context, dir, deb string, p pkg) error {
 		return err
 	}
 	defer os.RemoveAll(tmp)
-	cmd := exec.CommandContext(ctx, "apt-get", "-qq", "download", p.String())
+	cmd := exec.CommandContext(ctx, "apt-get", "-qq", "-o", "Acquire::Retries=3", "download", p.String())
 	cmd.Dir = tmp
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("nfslab: apt-get download %v: %w: %s", p, err, bytes.TrimSpace(out))
