@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -173,8 +174,13 @@ func (m *Manager) AcquireBoth(ctx context.Context, a, b Request) (ha, hb *Hold, 
 		first, second, swapped = b, a, true
 	}
 	began := time.Now()
+	var held error // what was said of the one that is held
 	for {
 		h1, err := m.Acquire(ctx, first)
+		if errors.Is(err, ErrNoAnswer) && held != nil {
+			// The wait ended before the other was asked for again.
+			err = held
+		}
 		if err != nil {
 			return nil, nil, err
 		}
@@ -191,6 +197,7 @@ func (m *Manager) AcquireBoth(ctx context.Context, a, b Request) (ha, hb *Hold, 
 		if !isHeld(err) || a.Wait == 0 {
 			return nil, nil, err
 		}
+		held = err
 		// Wait for the one that is held, and then try the other. Two that do
 		// so in opposite order need different pauses to pass each other.
 		first, second, swapped = second, first, !swapped
