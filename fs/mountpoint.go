@@ -1,6 +1,7 @@
 package fs
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -21,6 +22,27 @@ func (s *Server) detach() error {
 		return fmt.Errorf("fusermount3: %w: %s", err, strings.TrimSpace(string(out)))
 	}
 	return nil
+}
+
+// flushMappings has the kernel write what programs have stored in mappings of
+// files: it tells nobody of that before. This process serves what is then
+// written, so another one asks for it (syncfs(2)). It can be killed by ctx, but
+// is not waited for if the file server does not answer.
+func (s *Server) flushMappings(ctx context.Context) error {
+	flushed := make(chan error, 1)
+	go func() {
+		out, err := exec.CommandContext(ctx, "sync", "-f", "--", s.target).CombinedOutput()
+		if err != nil {
+			err = fmt.Errorf("sync -f %s: %w: %s", s.target, err, strings.TrimSpace(string(out)))
+		}
+		flushed <- err
+	}()
+	select {
+	case err := <-flushed:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // deviceAt returns the device number of what is mounted at target. The mount

@@ -261,6 +261,10 @@ func (s *Server) Unmount() error { return s.fuse.Unmount() }
 func (s *Server) Close(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, s.bind)
 	defer stop()
+	// Stores that can't be flushed are no reason to keep the locks.
+	if err := s.flushMappings(ctx); err != nil {
+		s.tree.log.WithError(err).WithField("mount", s.target).Error("what is stored in mappings of files may be lost")
+	}
 	err := s.detach()
 	if errors.Is(err, syscall.EINVAL) {
 		err = nil // it was unmounted already

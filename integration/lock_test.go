@@ -182,6 +182,26 @@ func TestTermination(t *testing.T) {
 	w.done(w.beta.sh("echo x >f"))
 }
 
+// What a program has stored in a mapping is in the tree when the daemon that
+// was told to end has ended.
+func TestTerminationFlushesMappings(t *testing.T) {
+	w := newWorld(t)
+	w.write("f", strings.Repeat("\x00", 4096))
+	j := w.alpha.client("mmap", w.in("f"))
+	w.expect(j, "mapped")
+	if err := w.alpha.daemon.Stop(); err != nil {
+		t.Error(err)
+	}
+	if got := w.read("f"); got[0] != 'm' {
+		t.Errorf("f begins with %q", got[0])
+	}
+	w.tell(j)
+	if err := w.ended(j); err == nil {
+		t.Error("a store after the daemon's end succeeded")
+	}
+	w.nothingLeft()
+}
+
 // What other mounts are for is refused with a name for it.
 func TestMountRefuses(t *testing.T) {
 	w := newWorld(t)
