@@ -54,15 +54,23 @@ func keyOf(f found) lock.Key { return lock.Key{Dev: device(&f.st), Ino: f.st.Ino
 // may be from before.
 type fresh struct {
 	mu    sync.Mutex
-	taken bool
+	takes int
 	files map[fusefs.StableAttr]struct{}
+}
+
+// count returns how often the lock was taken.
+func (f *fresh) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.takes
 }
 
 // reset is for a take: nothing is fresh.
 func (f *fresh) reset() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.taken, f.files = true, nil
+	f.takes++
+	f.files = nil
 }
 
 // stale reports whether the file must be asked of the server, and notes that
@@ -70,7 +78,7 @@ func (f *fresh) reset() {
 func (f *fresh) stale(id fusefs.StableAttr) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if _, ok := f.files[id]; ok || !f.taken {
+	if _, ok := f.files[id]; ok || f.takes == 0 {
 		return false
 	}
 	if f.files == nil {
@@ -211,13 +219,20 @@ func (n *dirNode) Getattr(ctx context.Context, _ fusefs.FileHandle, out *fuse.At
 }
 
 func (n *dirNode) attributes(c caller, out *fuse.AttrOut) syscall.Errno {
-	return n.tree.settled(func() syscall.Errno {
-		var st unix.Statx_t
-		no := n.as(c, func(fd int) error { return stat(fd, false, &st) })
+	st, no := n.stat(c, false)
+	fill(&out.Attr, &st)
+	return no
+}
+
+// stat reads the directory's attributes, with the times that it is to have;
+// force asks the server for them.
+func (n *dirNode) stat(c caller, force bool) (st unix.Statx_t, no syscall.Errno) {
+	no = n.tree.settled(func() syscall.Errno {
+		no := n.as(c, func(fd int) error { return stat(fd, force, &st) })
 		n.tree.showWish(n.key, &st)
-		fill(&out.Attr, &st)
 		return no
 	})
+	return st, no
 }
 
 // Setattr changes the directory's own attributes, under its own lock.
@@ -225,8 +240,8 @@ func (n *dirNode) Setattr(ctx context.Context, _ fusefs.FileHandle, in *fuse.Set
 	c := callerOf(ctx)
 	no := n.alterLocked(ctx, c, func(fd int, locked bool) error {
 		err := setAttributes(fd, in)
-		if times, ok := explicitTimes(in); ok && locked && err == nil {
-			n.tree.wishTimes(n, c, times)
+		if err == nil && locked {
+			n.tree.setsTime(n, c, in)
 		}
 		return err
 	})
@@ -246,10 +261,19 @@ func (n *dirNode) alterSelf(ctx context.Context, c caller, f func(fd int) error)
 // make a lock in the directory, as in one without write permission on an export
 // with root_squash, nobody can hold one either.
 func (n *dirNode) alterLocked(ctx context.Context, c caller, f func(fd int, locked bool) error) syscall.Errno {
+	takes := n.fresh.count()
+	st, no := n.stat(c, true)
+	if no != 0 {
+		return no
+	}
 	hold, no := n.tree.gate.Alter(ctx, c.unrepeated(), n)
 	switch no {
 	case 0:
 		defer hold.Release()
+		if n.fresh.count() == takes+1 {
+			// It is the lock, and not another job before it, that has set the time.
+			n.tree.wishTime(n, c, unix.Timespec{Sec: st.Mtime.Sec, Nsec: int64(st.Mtime.Nsec)})
+		}
 	case syscall.EACCES, syscall.EPERM:
 	default:
 		return no

@@ -10,41 +10,41 @@ import (
 )
 
 // A directory's lock is made and removed in the directory, which sets its
-// modification time. So times that a program has given a directory (cp -a, tar
-// and rsync do, when they are done with it) are given to it again once the lock
-// is gone.
+// modification time. So a time that a program has given a directory (cp -a, tar
+// and rsync do, when they are done with it) is given to it again once the lock
+// is gone; and so is the time that it had, if its lock was taken for a change of
+// its own attributes, which leaves that time alone. A lock for anything else
+// shows in the time.
 
-// wish is times that a directory is to have when its lock is gone.
+// wish is a modification time that a directory, whose lock is held, is to have
+// when the lock is gone.
 type wish struct {
-	times fuse.SetAttrIn
+	mtime unix.Timespec
 	who   caller
 	path  string
 	desc  *descriptor // in use
 }
 
-// explicitTimes returns what of in sets times to given values, if anything
-// does.
-func explicitTimes(in *fuse.SetAttrIn) (times fuse.SetAttrIn, ok bool) {
-	times = *in
-	times.Valid = 0
-	if in.Valid&fuse.FATTR_ATIME != 0 && in.Valid&fuse.FATTR_ATIME_NOW == 0 {
-		times.Valid |= fuse.FATTR_ATIME
-	}
-	if in.Valid&fuse.FATTR_MTIME != 0 && in.Valid&fuse.FATTR_MTIME_NOW == 0 {
-		times.Valid |= fuse.FATTR_MTIME
-	}
-	return times, times.Valid != 0
-}
-
-// wishTimes notes times that the directory, whose lock is held, is to have when
-// the lock is gone.
-func (t *tree) wishTimes(n *dirNode, c caller, times fuse.SetAttrIn) {
+// wishTime notes the time that the directory, whose lock is held, is to have.
+func (t *tree) wishTime(n *dirNode, c caller, mtime unix.Timespec) {
 	d, err := n.acquire()
 	if err != nil {
-		t.log.WithError(err).WithField("dir", n.path()).Warn("a directory will lose the times that it was given")
+		t.log.WithError(err).WithField("dir", n.path()).Warn("a directory will lose its time")
 		return
 	}
-	t.setWish(n.key, &wish{times, c, n.path(), d})
+	t.setWish(n.key, &wish{mtime, c, n.path(), d})
+}
+
+// setsTime is called when a program has set attributes of the directory, whose
+// lock is held. Now is what the lock sets anyway.
+func (t *tree) setsTime(n *dirNode, c caller, in *fuse.SetAttrIn) {
+	switch {
+	case in.Valid&fuse.FATTR_MTIME == 0:
+	case in.Valid&fuse.FATTR_MTIME_NOW != 0:
+		t.setWish(n.key, nil)
+	default:
+		t.wishTime(n, c, unix.Timespec{Sec: int64(in.Mtime), Nsec: int64(in.Mtimensec)})
+	}
 }
 
 // setWish puts w, or none, in the place of the directory's wish.
@@ -62,32 +62,25 @@ func (t *tree) setWish(k lock.Key, w *wish) {
 	}
 }
 
-// showWish puts times that the directory is to have in the place of those that
-// its lock has given it.
+// showWish puts the time that the directory is to have in the place of that
+// which its lock has given it.
 func (t *tree) showWish(k lock.Key, st *unix.Statx_t) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	w := t.wishes[k]
-	if w == nil {
-		return
-	}
-	if w.times.Valid&fuse.FATTR_MTIME != 0 {
-		st.Mtime = unix.StatxTimestamp{Sec: int64(w.times.Mtime), Nsec: w.times.Mtimensec}
-	}
-	if w.times.Valid&fuse.FATTR_ATIME != 0 {
-		st.Atime = unix.StatxTimestamp{Sec: int64(w.times.Atime), Nsec: w.times.Atimensec}
+	if w := t.wishes[k]; w != nil {
+		st.Mtime = unix.StatxTimestamp{Sec: w.mtime.Sec, Nsec: uint32(w.mtime.Nsec)}
 	}
 }
 
-// changing is called before a name of the directory is changed: whatever times
-// it was given, it gets a new one.
+// changing is called before a name of the directory is changed: whatever time
+// it was to have, it gets a new one.
 func (t *tree) changing(dirs ...*dirNode) {
 	for _, n := range dirs {
 		t.setWish(n.key, nil)
 	}
 }
 
-// released gives a directory whose lock is gone the times that it is to have.
+// released gives a directory whose lock is gone the time that it is to have.
 // Nobody of this host changes it meanwhile: the lock is not to be had yet.
 func (t *tree) released(k lock.Key) {
 	t.mu.Lock()
@@ -96,9 +89,10 @@ func (t *tree) released(k lock.Key) {
 	if w == nil {
 		return
 	}
-	no := w.who.do(func() error { return setAttributes(w.desc.fd, &w.times) })
+	times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, w.mtime}
+	no := w.who.do(func() error { return unix.UtimesNanoAt(w.desc.fd, "", times, unix.AT_EMPTY_PATH) })
 	if no != 0 && no != unix.ENOENT { // it may be removed by now
-		t.log.WithError(no).WithField("dir", w.path).Warn("a directory has lost the times that it was given")
+		t.log.WithError(no).WithField("dir", w.path).Warn("a directory has lost its time")
 	}
 	t.granted.Add(1) // before the wish goes: see settled
 	t.setWish(k, nil)

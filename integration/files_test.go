@@ -105,6 +105,9 @@ func TestTimesOfDirectories(t *testing.T) {
 	w.done(w.alpha.sh("touch -d 2001-02-03T04:05:06Z ."))
 	w.nothingLeft()
 	w.until("the time that was given", func() bool { return mtime().Equal(given) })
+	w.done(w.alpha.sh("chmod 700 ."))
+	w.nothingLeft()
+	w.until("the time that was given", func() bool { return mtime().Equal(given) })
 	w.done(w.alpha.sh("touch -d 2001-02-03T04:05:06Z .; echo x >f"))
 	w.nothingLeft()
 	if mtime().Equal(given) {
