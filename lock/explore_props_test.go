@@ -193,11 +193,15 @@ func (x *explorer) atTheEnd(w *world) string {
 		}
 	}
 	left := x.leftByLiving(w)
-	if left >= 0 && x.settings.faults > 0 {
-		// A fault may have kept it from discarding what others left. What it
-		// has in hand of that, its next look finds.
-		then := *w
-		then.faults, then.npend = 0, 0
+	then := *w
+	then.faults, then.npend = 0, 0
+	for range x.programs {
+		if left < 0 || x.settings.faults == 0 {
+			break
+		}
+		// A fault may have kept it from discarding what others left, or have
+		// done a call of it twice. What it has in hand of that, its next look
+		// finds.
 		then.procs[left] = proc{phase: running, rounds: 1}
 		if wrong := x.runs(&then, left, start{task: tRecover}); wrong != "" {
 			return "recover: " + wrong
