@@ -13,6 +13,7 @@ var (
 	exploreFull   = flag.Bool("explore.full", false, "explore the large worlds too (minutes, gigabytes)")
 	exploreOnly   = flag.String("explore.only", "", "explore only the worlds whose name begins so")
 	exploreHarm   = flag.Bool("explore.harm", false, "look for nothing but two holders, and holders whose lock is gone")
+	exploreExact  = flag.Bool("explore.exact", false, "merge no states that differ in what the code did before")
 	exploreReplay = flag.String("explore.replay", "", "tell the run WORLD:STEP,STEP,... instead of exploring")
 )
 
@@ -169,7 +170,7 @@ func worldNamed(name string) (settings, bool) {
 // explores explores the world, and reports what is wrong with it.
 func explores(t *testing.T, s settings) *search {
 	t.Helper()
-	s.harmOnly = *exploreHarm
+	s.harmOnly, s.exact = *exploreHarm, *exploreExact
 	x := newExplorer(s)
 	limit := 0
 	if underRace {
@@ -217,6 +218,7 @@ func TestExploreReplay(t *testing.T) {
 		}
 		choices = append(choices, n)
 	}
+	s.exact = *exploreExact
 	x := newExplorer(s)
 	x.explore(0) // which node of the code stands for its like, the order of finding says
 	text, wrong := x.tell(choices)
