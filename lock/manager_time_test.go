@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/lockfs/lockfs/procid"
 )
 
 // The tests here play time (testing/synctest): a bubble ends only when every
@@ -585,5 +587,104 @@ func TestStrangeLocksAreSaid(t *testing.T) {
 		synctest.Wait()
 		d.empty(t)
 		s.close(m)
+	})
+}
+
+// A candidate that is taken away each time, and a lock's name that is a mount
+// point: the take ends with an error that says so.
+func TestTakesThatNeverSucceed(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *site) {
+		for _, c := range []struct{ answer, want error }{
+			{syscall.ENOENT, syscall.EAGAIN},
+			{syscall.EBUSY, ErrOdd},
+			{syscall.EXDEV, syscall.EXDEV},
+		} {
+			d := newMemFS()
+			d.refuses("rename", 1<<30, c.answer)
+			m := s.process(1, 0)
+			if _, err := m.Acquire(t.Context(), Request{Place: d.place(1), Job: job(t, 1), Wait: Forever}); !errors.Is(err, c.want) {
+				t.Errorf("a rename that answers %v: %v, want %v", c.answer, err, c.want)
+			}
+			s.close(m)
+			d.empty(t)
+		}
+	})
+}
+
+// A clone's lock is waited for, and said to be one, once.
+func TestAClonesLockIsSaid(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *site) {
+		d := newMemFS()
+		h := newHolder(testID(1), func(procid.ID) procid.Judgement {
+			return procid.Judgement{Verdict: procid.Foreign, SharedMachine: true, Reason: "a clone"}
+		})
+		m := newManager(h, 0, s.event)
+		theirs := acquire(t, s.process(2, 0), Request{Place: d.place(1), Job: job(t, 1), Wait: Forever})
+		_, err := m.Acquire(t.Context(), Request{Place: d.place(1), Job: job(t, 2), Wait: 2 * time.Second})
+		if !errors.Is(err, syscall.EBUSY) {
+			t.Errorf("Acquire = %v", err)
+		}
+		if k := s.kinds(); !slices.Equal(k, []EventKind{EventCloned}) {
+			t.Errorf("told %v", k)
+		}
+		theirs.Release()
+		s.close(m)
+		s.close(theirs.t.m)
+		d.empty(t)
+	})
+}
+
+// The lock comes when the manager has been closed, or its waiter has left: it
+// is let go at once. Others that do not wait are told who has it.
+func TestALateGrantIsLetGo(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *site) {
+		for _, closed := range []bool{true, false} {
+			d, e := newMemFS(), newMemFS()
+			up := make(chan struct{})
+			d.fails(func(op string) (error, bool) {
+				if op == "rename" {
+					<-up
+				}
+				return nil, true
+			})
+			m := s.process(1, 0)
+			other := acquire(t, m, Request{Place: e.place(2), Job: job(t, 1), Wait: Forever})
+			if st := m.Status(); len(st) != 1 {
+				t.Errorf("Status = %+v", st)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				if _, err := m.Acquire(ctx, Request{Place: d.place(1), Job: job(t, 1), Wait: Forever}); err == nil {
+					t.Error("a grant after the end")
+				}
+			})
+			synctest.Wait()
+			wg.Go(func() {
+				h, err := m.Acquire(t.Context(), Request{Place: d.place(1), Job: job(t, 1)})
+				if err == nil {
+					h.Release()
+				} else if !closed || !errors.Is(err, ErrClosed) {
+					t.Errorf("the second: %v", err)
+				}
+			})
+			synctest.Wait()
+			if st := m.Status(); len(st) != 2 || st[0].Path > st[1].Path {
+				t.Errorf("Status = %+v", st)
+			}
+			if closed {
+				wg.Go(func() { s.close(m) })
+			} else {
+				cancel()
+			}
+			synctest.Wait()
+			close(up)
+			wg.Wait()
+			cancel()
+			other.Release()
+			s.close(m)
+			d.empty(t)
+			e.empty(t)
+		}
 	})
 }
