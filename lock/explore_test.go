@@ -3,6 +3,8 @@ package lock
 import (
 	"flag"
 	"fmt"
+	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
@@ -11,7 +13,7 @@ import (
 
 var (
 	exploreFull   = flag.Bool("explore.full", false, "explore the large worlds too (minutes, gigabytes)")
-	exploreOnly   = flag.String("explore.only", "", "explore only the worlds whose name begins so")
+	exploreOnly   = flag.String("explore.only", "", "explore only this world, or those whose names begin so")
 	exploreHarm   = flag.Bool("explore.harm", false, "look for nothing but two holders, and holders whose lock is gone")
 	exploreExact  = flag.Bool("explore.exact", false, "merge no states that differ in what the code did before")
 	exploreReplay = flag.String("explore.replay", "", "tell the run WORLD:STEP,STEP,... instead of exploring")
@@ -190,15 +192,43 @@ func explores(t *testing.T, s settings) *search {
 }
 
 func TestExplore(t *testing.T) {
-	worlds := small
-	if *exploreFull {
-		worlds = append(worlds, large...)
-	}
-	for _, s := range worlds {
-		if strings.HasPrefix(s.name, *exploreOnly) {
+	for _, s := range small {
+		if chosen(s) {
 			t.Run(s.name, func(t *testing.T) { explores(t, s) })
 		}
 	}
+	if !*exploreFull {
+		return
+	}
+	for _, s := range large {
+		switch {
+		case !chosen(s):
+		case s.name == *exploreOnly:
+			t.Run(s.name, func(t *testing.T) { explores(t, s) })
+		default:
+			// Each in a process of its own, as many at once as there are processors:
+			// what the code keeps of its records is the process's.
+			t.Run(s.name, func(t *testing.T) {
+				t.Parallel()
+				args := []string{"-test.run=^TestExplore$", "-test.v", "-test.timeout=0",
+					"-explore.full", "-explore.only=" + s.name, fmt.Sprintf("-explore.exact=%v", *exploreExact)}
+				out, err := exec.CommandContext(t.Context(), os.Args[0], args...).CombinedOutput()
+				t.Logf("%s", out)
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// chosen reports whether the world is among those that are asked for: all, or
+// one, or those whose names begin alike.
+func chosen(s settings) bool {
+	if _, one := worldNamed(*exploreOnly); one {
+		return s.name == *exploreOnly
+	}
+	return strings.HasPrefix(s.name, *exploreOnly)
 }
 
 func TestExploreReplay(t *testing.T) {
