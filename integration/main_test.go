@@ -6,7 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
+
+	_ "github.com/lockfs/lockfs/fs" // see lookAtProgram
 )
 
 // clientEnv makes the test binary a client: a program that acts in a mount.
@@ -14,6 +17,17 @@ const clientEnv = "LOCKFS_TEST_CLIENT"
 
 // lockfs and client are the program under test and this binary.
 var lockfs, client string
+
+// The go command keeps a test's result until something changes that the test
+// imports or looks at. The program under test is neither.
+var lookAtProgram = sync.OnceValue(func() error {
+	return filepath.WalkDir("../cmd/lockfs", func(path string, _ os.DirEntry, err error) error {
+		if err == nil {
+			_, err = os.Stat(path)
+		}
+		return err
+	})
+})
 
 // buildFlags are go build's for the program under test.
 var buildFlags []string

@@ -48,6 +48,9 @@ func newWorld(t *testing.T, options ...string) *world {
 		unable(t, "needs /dev/fuse: modprobe fuse, or docker run --device /dev/fuse --cap-add SYS_ADMIN")
 	}
 	need(t, "nsenter", "util-linux")
+	if err := lookAtProgram(); err != nil {
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &world{t: t, ctx: ctx, tree: filepath.Join(dir, "tree"), mnt: filepath.Join(dir, "mnt"), options: options}
