@@ -2,9 +2,9 @@ package fs
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"syscall"
-	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
@@ -83,26 +83,13 @@ var byDescriptor = map[int]bool{
 	unix.SYS_FREMOVEXATTR: true,
 }
 
-// lookAgain is how often the signals of an interrupted caller are looked at:
-// the kernel tells of the first signal only.
-const lookAgain = 200 * time.Millisecond
-
-// patience returns a context that ends when a signal ends the caller's waits,
-// not at any signal, as ctx does. The caller of patience calls end.
-func (c caller) patience(ctx context.Context) (patient context.Context, end func()) {
-	patient, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		for !procid.EndsWait(c.TID) {
-			select {
-			case <-patient.Done():
-				return
-			case <-time.After(lookAgain):
-			}
-		}
-		cancel()
-	})
-	return patient, func() { stop(); cancel() }
-}
-
 // errno returns what the kernel is told of an error.
 func errno(err error) syscall.Errno { return lock.Errno(err) }
+
+// causeOf returns err, or why ctx has ended if that is what err says.
+func causeOf(ctx context.Context, err error) error {
+	if errors.Is(err, context.Canceled) && context.Cause(ctx) != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}

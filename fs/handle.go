@@ -2,7 +2,6 @@ package fs
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"syscall"
 	"unsafe"
@@ -11,6 +10,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
+	"github.com/lockfs/lockfs/fs/gate"
 	"github.com/lockfs/lockfs/lock"
 )
 
@@ -224,18 +224,13 @@ func (h *fileHandle) Fsync(ctx context.Context, flags uint32) syscall.Errno {
 // settled runs f, which makes data safe, and then sees that the locks under
 // the handle stood until it was.
 func (h *fileHandle) settled(ctx context.Context, f func(fd int) error) syscall.Errno {
-	c := callerOf(ctx)
-	patient, end := c.patience(ctx)
+	patient, end := gate.Patience(ctx, callerOf(ctx).TID)
 	defer end()
 	return errno(h.change(func(fd int) error {
 		if err := f(fd); err != nil {
 			return err
 		}
-		err := h.stands(patient)
-		if errors.Is(err, context.Canceled) {
-			return unix.EINTR
-		}
-		return err
+		return causeOf(patient, h.stands(patient))
 	}))
 }
 

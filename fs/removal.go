@@ -5,6 +5,7 @@ import (
 	"errors"
 	"syscall"
 
+	"github.com/lockfs/lockfs/fs/gate"
 	"github.com/lockfs/lockfs/lock"
 )
 
@@ -95,9 +96,9 @@ func (r removal) victim() *dirNode {
 
 // vacate takes the lock of h, which is the directory's, out of it.
 func (n *dirNode) vacate(ctx context.Context, c caller, h *lock.Hold) syscall.Errno {
-	patient, end := c.patience(ctx)
+	patient, end := gate.Patience(ctx, c.TID)
 	defer end()
-	return errno(n.tree.locks.Vacate(patient, h))
+	return errno(causeOf(patient, n.tree.locks.Vacate(patient, h)))
 }
 
 // looksEmpty reports whether nothing is in the directory that isn't lockfs's.

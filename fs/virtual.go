@@ -11,6 +11,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
+	"github.com/lockfs/lockfs/fs/gate"
 	"github.com/lockfs/lockfs/lock"
 )
 
@@ -130,9 +131,9 @@ func (h *virtualHandle) Fsync(ctx context.Context, _ uint32) syscall.Errno {
 	if h.hold == nil {
 		return 0
 	}
-	patient, end := callerOf(ctx).patience(ctx)
+	patient, end := gate.Patience(ctx, callerOf(ctx).TID)
 	defer end()
-	return errno(h.hold.Check(patient))
+	return errno(causeOf(patient, h.hold.Check(patient)))
 }
 
 func (h *virtualHandle) close() {

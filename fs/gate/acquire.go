@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockfs/lockfs/lock"
+	"github.com/lockfs/lockfs/procid"
 )
 
 // lookAgain is how often a caller's signals are looked at after one that does
@@ -75,25 +76,41 @@ func (g *Gate) acquire(ctx context.Context, tid int, reqs []lock.Request, wait t
 	return nil, err
 }
 
-// patience returns a context that does not end with ctx, which ends at any
-// signal, but when the caller's signals end a wait, or with the gate. The
-// caller calls end.
-func (g *Gate) patience(ctx context.Context, tid int) (patient context.Context, end func()) {
-	patient, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	stopSignals := context.AfterFunc(ctx, func() {
-		for !g.host.endsWait(tid) {
+// Patience returns a context that does not end with ctx, which ends at any
+// signal, but when a signal of the thread tid ends a wait; its cause is EINTR
+// then. The caller calls end.
+func Patience(ctx context.Context, tid int) (patient context.Context, end func()) {
+	patient, cancel := patience(ctx, func() bool { return procid.EndsWait(tid) })
+	return patient, func() { cancel(nil) }
+}
+
+// patience is Patience, with another way to say that a signal ends the wait.
+// The caller calls cancel.
+func patience(ctx context.Context, endsWait func() bool) (patient context.Context, cancel context.CancelCauseFunc) {
+	patient, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		for !endsWait() {
 			select {
 			case <-patient.Done():
 				return
 			case <-time.After(lookAgain):
 			}
 		}
-		cancel(syscall.EINTR)
+		end(syscall.EINTR)
 	})
-	stopClosing := context.AfterFunc(g.closing, func() { cancel(lock.ErrClosed) })
+	return patient, func(cause error) {
+		stop()
+		end(cause)
+	}
+}
+
+// patience is the context of a wait of the thread tid, which ends with the gate
+// as well. The caller calls end.
+func (g *Gate) patience(ctx context.Context, tid int) (patient context.Context, end func()) {
+	patient, cancel := patience(ctx, func() bool { return g.host.endsWait(tid) })
+	stop := context.AfterFunc(g.closing, func() { cancel(lock.ErrClosed) })
 	return patient, func() {
-		stopSignals()
-		stopClosing()
+		stop()
 		cancel(nil)
 	}
 }
