@@ -2,54 +2,64 @@ package fs
 
 import (
 	"sync"
-	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
 
-// descriptor is a file descriptor with several users: it is closed by the last
-// of them, so that its number is never another file's while somebody uses it.
+// descriptor is a file descriptor with several users: once its owner has closed
+// it there are no new ones, and the last ends it, so that its number is never
+// another file's while somebody uses it.
 type descriptor struct {
-	fd   int
-	uses atomic.Int64
+	fd int
 	// closed is told, once, what close(2) has answered; nil for nobody.
 	closed func(error)
-	once   sync.Once
+
+	mu     sync.Mutex
+	uses   int
+	ending bool
 }
 
-// newDescriptor owns fd, for its first user, who ends by close.
-func newDescriptor(fd int) *descriptor {
-	d := &descriptor{fd: fd}
-	d.uses.Store(1)
-	return d
-}
+func newDescriptor(fd int) *descriptor { return &descriptor{fd: fd} }
 
 // acquire adds a user; false if the descriptor is closed.
 func (d *descriptor) acquire() bool {
-	for {
-		n := d.uses.Load()
-		if n == 0 {
-			return false
-		}
-		if d.uses.CompareAndSwap(n, n+1) {
-			return true
-		}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ending {
+		return false
 	}
+	d.uses++
+	return true
 }
 
 // release ends a use.
 func (d *descriptor) release() {
-	if d.uses.Add(-1) > 0 {
-		return
+	d.mu.Lock()
+	d.uses--
+	last := d.ending && d.uses == 0
+	d.mu.Unlock()
+	if last {
+		d.end()
 	}
+}
+
+// close is called by the owner. A second call does nothing.
+func (d *descriptor) close() {
+	d.mu.Lock()
+	last := !d.ending && d.uses == 0
+	d.ending = true
+	d.mu.Unlock()
+	if last {
+		d.end()
+	}
+}
+
+func (d *descriptor) end() {
 	err := unix.Close(d.fd)
 	if d.closed != nil {
 		d.closed(err)
 	}
 }
-
-// close ends the first use. A second call does nothing.
-func (d *descriptor) close() { d.once.Do(d.release) }
 
 // use calls f while the descriptor is sure to be open, else returns ENOTCONN:
 // it is closed before its last user only when the mount ends.

@@ -46,7 +46,7 @@ func (n *dirNode) acquireOpen() (*descriptor, error) {
 	case n.desc == nil:
 		return nil, nil
 	}
-	n.desc.acquire() // the node's own use is not over
+	n.desc.acquire() // it is open: who closes it takes it away from here first
 	return n.desc, nil
 }
 
