@@ -29,7 +29,8 @@ type fileHandle struct {
 	holds map[*dirNode]*lock.Hold // guarded by mu; nil once it is closed
 }
 
-// newHandle owns the descriptor of f, which was opened with flags.
+// newHandle owns the descriptor of f, which was opened with flags. attach makes
+// it a file's.
 func newHandle(t *tree, f found, flags uint32) *fileHandle {
 	h := &fileHandle{
 		tree:   t,
@@ -39,19 +40,20 @@ func newHandle(t *tree, f found, flags uint32) *fileHandle {
 		holds:  map[*dirNode]*lock.Hold{},
 	}
 	h.desc.closed = h.closed
-	t.opened(h)
 	return h
 }
 
-// attach makes the handle one of the file's.
+// attach makes the handle one of the file's, and of those that end with the
+// mount.
 func (h *fileHandle) attach(n *fileNode) {
 	h.node = n
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	if n.open == nil {
 		n.open = map[*fileHandle]struct{}{}
 	}
 	n.open[h] = struct{}{}
+	n.mu.Unlock()
+	h.tree.opened(h)
 }
 
 // follow makes a handle that may write hold the lock of dir, of which somebody

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -24,18 +25,27 @@ func (s *Server) detach() error {
 	return nil
 }
 
+// syncBatch is how many files one process syncs: their names fit into its
+// arguments.
+const syncBatch = 200
+
 // flushMappings has the kernel write what programs have stored in mappings of
 // files: it tells nobody of that before. This process serves what is then
-// written, so another one asks for it (syncfs(2)). It can be killed by ctx, but
-// is not waited for if the file server does not answer.
+// written, so another one asks for it, by fsync(2) of each file: syncfs(2) does
+// not wait for FUSE (mapping_no_data_integrity in fs/fs-writeback.c, Linux
+// 6.16). It can be killed by ctx, but is not waited for if the file server does
+// not answer.
 func (s *Server) flushMappings(ctx context.Context) error {
 	flushed := make(chan error, 1)
 	go func() {
-		out, err := exec.CommandContext(ctx, "sync", "-f", "--", s.target).CombinedOutput()
-		if err != nil {
-			err = fmt.Errorf("sync -f %s: %w: %s", s.target, err, strings.TrimSpace(string(out)))
+		var failed error
+		for paths := range slices.Chunk(s.tree.written(s.target), syncBatch) {
+			out, err := exec.CommandContext(ctx, "sync", append([]string{"--"}, paths...)...).CombinedOutput()
+			if err != nil {
+				failed = errors.Join(failed, fmt.Errorf("sync: %w: %s", err, strings.TrimSpace(string(out))))
+			}
 		}
-		flushed <- err
+		flushed <- failed
 	}()
 	select {
 	case err := <-flushed:

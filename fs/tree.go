@@ -1,6 +1,8 @@
 package fs
 
 import (
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -117,6 +119,27 @@ func (t *tree) closed(c closer) {
 		close(t.empty)
 		t.empty = nil
 	}
+}
+
+// written returns the paths, below the mountpoint, of the files that are open
+// for writing. One that has been removed has none.
+func (t *tree) written(mountpoint string) []string {
+	t.mu.Lock()
+	var nodes []*fileNode
+	for c := range t.open {
+		if h, ok := c.(*fileHandle); ok && h.writes && h.node != nil {
+			nodes = append(nodes, h.node)
+		}
+	}
+	t.mu.Unlock()
+	var paths []string
+	for _, n := range nodes {
+		if dir, _ := n.place(); dir != nil {
+			paths = append(paths, filepath.Join(mountpoint, n.Path(nil)))
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
 }
 
 // closeAll closes everything that is open. The channel that it returns is
