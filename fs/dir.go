@@ -117,7 +117,7 @@ func (n *dirNode) Place(c cred.Cred) lock.Place {
 			return d, err
 		},
 		Taken:    n.taken,
-		Released: func() { n.tree.released(n.key) },
+		Released: func(lost bool) { n.tree.released(n.key, lost) },
 	}
 }
 

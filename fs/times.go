@@ -81,8 +81,13 @@ func (t *tree) changing(dirs ...*dirNode) {
 }
 
 // released gives a directory whose lock is gone the time that it is to have.
-// Nobody of this host changes it meanwhile: the lock is not to be had yet.
-func (t *tree) released(k lock.Key) {
+// Nobody of this host changes it meanwhile: the lock is not to be had yet. If the
+// lock was lost the directory is another's, and is left alone.
+func (t *tree) released(k lock.Key, lost bool) {
+	if lost {
+		t.setWish(k, nil)
+		return
+	}
 	t.mu.Lock()
 	w := t.wishes[k]
 	t.mu.Unlock()

@@ -33,8 +33,9 @@ type Place struct {
 	// the directory is worth nothing from then on.
 	Taken func()
 	// Released, if set, is called after each release of the lock at the
-	// server, before this process can take it again.
-	Released func()
+	// server, before this process can take it again. If lost, the lock was
+	// taken away instead, and the directory may be another's.
+	Released func(lost bool)
 }
 
 // Request asks for the lock of one directory.

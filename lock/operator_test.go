@@ -197,7 +197,10 @@ func TestManagerOfThisProcess(t *testing.T) {
 	var holds []*Hold
 	for _, i := range []int{2, 0, 1} {
 		p := place(t, dirs[i])
-		p.Released = func() {
+		p.Released = func(lost bool) {
+			if lost {
+				t.Error("the lock is said to be lost")
+			}
 			if left := names(t, p.Path); len(left) > 0 {
 				t.Errorf("released, and left is %q", left)
 			}

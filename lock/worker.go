@@ -57,7 +57,10 @@ func (m *Manager) finish(e *entry, t *tenure) {
 		m.release(t)
 	}
 	if t.place.Released != nil {
-		t.place.Released()
+		m.mu.Lock()
+		lost = errors.Is(t.err, ErrLost) // or found out by the release
+		m.mu.Unlock()
+		t.place.Released(lost)
 	}
 	drop(t.rec)
 	closed := t.dir.Close()
