@@ -24,6 +24,7 @@ var clients = map[string]func(args []string) error{
 	"write":   clientWrite,
 	"worker":  clientWorker,
 	"signals": clientSignals,
+	"posix":   clientPosix,
 }
 
 func runClient(args []string) int {
