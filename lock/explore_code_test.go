@@ -289,7 +289,7 @@ func (r *run) do() {
 		m := newManager(h, 0, nil)
 		w := &waiter{r: exploring}
 		e := &entry{waiters: []*waiter{w}, wake: make(chan struct{}, 1)}
-		mineNow, o.turn, o.err = m.round(e, w, &a, &told{})
+		mineNow, o.turn, o.err = m.round(e, w, &a, &sights{})
 	case tGiveUp:
 		o.err = a.giveUp()
 	case tRelease:

@@ -197,6 +197,18 @@ func (a *attempt) build() (again bool, err error) {
 	return false, nil
 }
 
+// stand makes the candidate, if there is none, before it is tried to publish
+// it: others see by it that somebody waits.
+func (a *attempt) stand() error {
+	if !a.built() {
+		if again, err := a.build(); err != nil && !again {
+			return err
+		}
+	}
+	a.stood = a.built()
+	return nil
+}
+
 // sign puts the record into the candidate.
 func (a *attempt) sign() error {
 	target := note{Cause: a.cause, Since: a.h.now()}.String()
