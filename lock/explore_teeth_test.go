@@ -197,6 +197,9 @@ var mutants = []mutant{
 	},
 }
 
+// mutantEnv is the environment variable that says which mutant is on.
+const mutantEnv = "LOCKFS_MUTANT"
+
 // mutantSource is the file that the build of the mutants has besides.
 const mutantSource = `
 import "os"
@@ -264,13 +267,13 @@ func TestExploreTeeth(t *testing.T) {
 	if underRace || testing.Short() {
 		t.Skip("the mutants are built without the race detector, and not for -short")
 	}
-	if os.Getenv("LOCKFS_MUTANT") != "" {
+	if os.Getenv(mutantEnv) != "" {
 		t.Skip("this is a mutant")
 	}
 	program := buildMutants(t)
 	run := func(m mutant) (string, error) {
 		c := exec.Command(program, "-test.run=^"+strings.Replace(m.test, "/", "$/^", 1)+"$", "-test.v", "-explore.harm="+strconv.FormatBool(m.harm))
-		c.Env = append(os.Environ(), "LOCKFS_MUTANT="+m.name)
+		c.Env = append(os.Environ(), mutantEnv+"="+m.name)
 		out, err := c.CombinedOutput()
 		return string(out), err
 	}

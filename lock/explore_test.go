@@ -211,7 +211,25 @@ func explores(t *testing.T, s settings) *search {
 		}
 		t.Errorf("%s\n%s\nto see it again: go test ./lock -run 'TestExploreReplay' -v -explore.replay='%s:%s'", p.what, text, s.name, strings.Join(list, ","))
 	}
+	if limit == 0 && found.problem == nil && !s.harmOnly && !s.exact && os.Getenv(mutantEnv) == "" {
+		documented(t, found)
+	}
 	return found
+}
+
+// documented checks that PROTOCOL.md says of the world what was found.
+func documented(t *testing.T, s *search) {
+	text, err := os.ReadFile("PROTOCOL.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := fmt.Sprintf("| %d | %d |", s.states(), s.steps)
+	for line := range strings.Lines(strings.ReplaceAll(string(text), ",", "")) {
+		if strings.HasPrefix(line, "| "+s.x.name+" |") && strings.Contains(line, counts) {
+			return
+		}
+	}
+	t.Errorf("PROTOCOL.md has no line of %s with %s", s.x.name, counts)
 }
 
 func TestExplore(t *testing.T) {
