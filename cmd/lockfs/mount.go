@@ -79,6 +79,9 @@ func mount(source, target string, o options, log *logrus.Logger) error {
 	if target, err = mountpoint(target); err != nil {
 		return err
 	}
+	// A lock directory's mode is that of the directory: those who may write
+	// there may recover it too.
+	syscall.Umask(0)
 	self, err := procid.Self()
 	if err != nil {
 		return err

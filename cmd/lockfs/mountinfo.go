@@ -50,14 +50,23 @@ func unescape(s string) string {
 	return b.String()
 }
 
-// topMount returns the mount that is to be seen at the path point, or nil if
-// nothing is mounted there. It asks the kernel only, never the mount.
-func topMount(point string) (*mountEntry, error) {
+// mounts returns the mounts that this process sees, in the order in which they
+// were made.
+func mounts() ([]mountEntry, error) {
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return nil, err
 	}
-	ms := parseMountinfo(string(text))
+	return parseMountinfo(string(text)), nil
+}
+
+// topMount returns the mount that is to be seen at the path point, or nil if
+// nothing is mounted there. It asks the kernel only, never the mount.
+func topMount(point string) (*mountEntry, error) {
+	ms, err := mounts()
+	if err != nil {
+		return nil, err
+	}
 	for i := len(ms) - 1; i >= 0; i-- { // the last one covers those before it
 		if ms[i].point == point {
 			return &ms[i], nil
