@@ -126,8 +126,8 @@ var mutants = []mutant{
 	{
 		name: "an operator breaks whatever record stands",
 		edits: []edit{
-			{"operator.go", "if s.rec.name() != name {", "if !MUTANT && s.rec.name() != name {"},
-			{"operator.go", "if !slices.Contains(s.entries, name) {", "if !MUTANT && !slices.Contains(s.entries, name) {"},
+			{"operator.go", "case s.rec.name() != name:", "case !MUTANT && s.rec.name() != name:"},
+			{"operator.go", "case !slices.Contains(s.entries, name):", "case !MUTANT && !slices.Contains(s.entries, name):"},
 		},
 		test: "TestExplore/break", says: "another lock than the one that he named",
 	},
