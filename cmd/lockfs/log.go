@@ -15,6 +15,9 @@ func (f *logFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.format, "log-format", "text", "one line an event: text or json")
 }
 
+// logTime is RFC 3339 with the milliseconds that an order of events needs.
+const logTime = "2006-01-02T15:04:05.000Z07:00"
+
 // logger returns a logger that writes to w.
 func (f *logFlags) logger(w io.Writer) (*logrus.Logger, error) {
 	log := logrus.New()
@@ -26,9 +29,9 @@ func (f *logFlags) logger(w io.Writer) (*logrus.Logger, error) {
 	log.SetLevel(level)
 	switch f.format {
 	case "text":
-		log.SetFormatter(&logrus.TextFormatter{FullTimestamp: true, DisableColors: true})
+		log.SetFormatter(&logrus.TextFormatter{FullTimestamp: true, TimestampFormat: logTime, DisableColors: true})
 	case "json":
-		log.SetFormatter(&logrus.JSONFormatter{})
+		log.SetFormatter(&logrus.JSONFormatter{TimestampFormat: logTime})
 	default:
 		return nil, usage("--log-format: %q is neither text nor json", f.format)
 	}

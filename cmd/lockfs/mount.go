@@ -111,7 +111,7 @@ func mount(source, target string, o options, log *logrus.Logger) error {
 	} else {
 		defer end.Close()
 	}
-	entry.WithFields(logrus.Fields{"options": o.String(), "pid": os.Getpid()}).Info("mounted")
+	entry.WithFields(logrus.Fields{"options": o.String(), "host": self.ID().Host, "pid": os.Getpid()}).Info("mounted")
 
 	ended := make(chan struct{})
 	go func() { server.Wait(); close(ended) }()
