@@ -46,7 +46,7 @@ outcome; 75 held or in use; 76 the lock was lost; 77 not permitted.`,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return withCode(exitUsage, err) })
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newMount(), newUmount(), newStatus(), newDemo(), newVersion())
+	root.AddCommand(newMount(), newUmount(), newStatus(), newTimeline(), newDemo(), newVersion())
 	return root
 }
 
