@@ -190,6 +190,9 @@ func (s *Server) mount(o Options) error {
 	if err != nil {
 		return errors.Join(err, s.detach())
 	}
+	if err := setReadAhead(s.tree.dev); err != nil {
+		s.tree.log.WithError(err).Debug("reading ahead stays as the kernel has it")
+	}
 	return nil
 }
 
