@@ -32,9 +32,7 @@ type Options struct {
 	Wait time.Duration
 	// Linger is how long a lock is kept for the same job after its last use.
 	Linger time.Duration
-	// ReadOnly refuses every change.
-	ReadOnly bool
-	// Flags are further mount flags: unix.MS_NOEXEC and the like.
+	// Flags are mount flags: unix.MS_RDONLY, unix.MS_NOEXEC and the like.
 	Flags uintptr
 	// FSName is what /proc/mounts shows as the source; the source if empty.
 	FSName string
@@ -116,6 +114,7 @@ func newTree(source, target string, o Options) (*tree, error) {
 		source: source,
 		self:   o.Self,
 		log:    o.Log,
+		events: gate.Logger(o.Log),
 		idle:   newIdleDirs(),
 		dirs:   map[fusefs.StableAttr]*dirNode{},
 		ids:    map[uint64]*dirNode{},
@@ -133,7 +132,7 @@ func newTree(source, target string, o Options) (*tree, error) {
 	}
 	t.root = t.directory(f)
 	t.idle.remove(t.root) // nothing leads to it
-	t.locks = lock.NewManager(lock.Config{Self: o.Self, Linger: o.Linger, Events: gate.Logger(o.Log)})
+	t.locks = lock.NewManager(lock.Config{Self: o.Self, Linger: o.Linger, Events: t.events})
 	t.gate = gate.New(gate.Config{
 		Locks: t.locks, Jobs: o.Jobs, Wait: o.Wait, LastResort: lastResort, Mount: target, Log: o.Log,
 	})
@@ -158,7 +157,7 @@ func (s *Server) mount(o Options) error {
 			FsName:           name,
 			Options:          []string{"default_permissions"},
 			MaxWrite:         1 << 20,
-			DirectMountFlags: o.Flags | unix.MS_MGC_VAL, // which go-fuse wants for no flags at all
+			DirectMountFlags: o.Flags,
 			// What is asked for with an entry is not kept, so asking for more
 			// than the names is work for nothing.
 			DisableReadDirPlus: true,
@@ -173,13 +172,13 @@ func (s *Server) mount(o Options) error {
 			Debug:             o.Debug,
 		},
 	}
-	if o.ReadOnly {
-		opts.DirectMountFlags |= unix.MS_RDONLY
+	if o.Flags == 0 {
+		opts.DirectMountFlags = unix.MS_MGC_VAL // go-fuse's word for none
 	}
 	if unix.Geteuid() == 0 {
 		opts.AllowOther, opts.DirectMountStrict = true, true
 	} else {
-		opts.Options = append(opts.Options, flagWords(opts.DirectMountFlags)...)
+		opts.Options = append(opts.Options, flagWords(o.Flags)...)
 	}
 	server, err := fuse.NewServer(&raw{fusefs.NewNodeFS(s.tree.root, opts), s.tree}, s.target, &opts.MountOptions)
 	if err != nil {
@@ -193,6 +192,9 @@ func (s *Server) mount(o Options) error {
 	s.tree.dev, err = deviceAt(s.target)
 	if err != nil {
 		return errors.Join(err, s.detach())
+	}
+	if err := setReadAhead(s.tree.dev); err != nil {
+		s.tree.log.WithError(err).Debug("reading ahead stays as the kernel has it")
 	}
 	return nil
 }
@@ -213,13 +215,18 @@ func (w logWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// flagWords are mount flags as fusermount3 takes them.
+// flagWords are mount flags as fusermount3 takes them, or refuses them. It sets
+// nosuid and nodev by itself, and relatime is the kernel's default.
 func flagWords(flags uintptr) []string {
 	var words []string
 	for _, w := range []struct {
 		flag uintptr
 		word string
-	}{{unix.MS_RDONLY, "ro"}, {unix.MS_NOEXEC, "noexec"}, {unix.MS_NOATIME, "noatime"}} {
+	}{
+		{unix.MS_RDONLY, "ro"}, {unix.MS_NOEXEC, "noexec"}, {unix.MS_SYNCHRONOUS, "sync"}, {unix.MS_DIRSYNC, "dirsync"},
+		{unix.MS_NOATIME, "noatime"}, {unix.MS_NODIRATIME, "nodiratime"}, {unix.MS_STRICTATIME, "strictatime"},
+		{unix.MS_LAZYTIME, "lazytime"}, {unix.MS_NOSYMFOLLOW, "nosymfollow"},
+	} {
 		if flags&w.flag != 0 {
 			words = append(words, w.word)
 		}
