@@ -216,7 +216,7 @@ func (r *mountRequest) mount(log *logrus.Logger) (*lockfs.Server, *logrus.Entry,
 		r.notes.close(logrus.NewEntry(log))
 		return nil, nil, withCode(mountCode(err), fmt.Errorf("mount %s at %s: %w", r.source, r.target, err))
 	}
-	return server, log.WithFields(logrus.Fields{"source": r.source, "mount": r.target}), nil
+	return server, log.WithFields(logrus.Fields{"source": r.source, "mount": r.target, "host": self.ID().Host}), nil
 }
 
 // closeServer ends the mount within closeBound, or before at a second signal.

@@ -122,7 +122,7 @@ func (r *runRequest) run() error {
 			signal.Notify(signals, s)
 		}
 	}
-	if slices.ContainsFunc(places, func(p *place) bool { return !p.mounted }) {
+	if slices.ContainsFunc(places, func(p runPlace) bool { return !p.mounted }) {
 		return r.supervise(path, places, signals)
 	}
 	if err := r.open(places, signals); err != nil {

@@ -21,7 +21,7 @@ const (
 // open opens the virtual file of each place, whose lock it holds from then on,
 // for the command too. The wait ends with the request's limit or with a
 // signal: then the process must end, and its opens end with it.
-func (r *runRequest) open(places []*place, signals <-chan os.Signal) error {
+func (r *runRequest) open(places []runPlace, signals <-chan os.Signal) error {
 	var limit <-chan time.Time
 	if r.wait > 0 {
 		limit = time.After(r.wait)
@@ -39,7 +39,7 @@ func (r *runRequest) open(places []*place, signals <-chan os.Signal) error {
 // open opens the virtual file of the place, which then stays open. The
 // operation is through the directory's own descriptor: the lock is of what was
 // looked at.
-func (p *place) open(now bool) error {
+func (p runPlace) open(now bool) error {
 	flags := unix.O_WRONLY
 	if now {
 		flags |= unix.O_NONBLOCK
@@ -59,8 +59,8 @@ func (p *place) open(now bool) error {
 }
 
 // holder says in words who holds the lock of the place.
-func (p *place) holder() string {
-	st, err := mountStatus(p.fd, p.path)
+func (p runPlace) holder() string {
+	st, err := p.mountStatus()
 	if err != nil {
 		return "held; who holds it can't be asked: " + err.Error()
 	}
@@ -68,7 +68,7 @@ func (p *place) holder() string {
 }
 
 // await waits for the lock of the place, and says who holds it.
-func (r *runRequest) await(p *place, opened <-chan error, limit <-chan time.Time, signals <-chan os.Signal) error {
+func (r *runRequest) await(p runPlace, opened <-chan error, limit <-chan time.Time, signals <-chan os.Signal) error {
 	began, told := time.Now(), false
 	pause := tellFirst
 	tell := time.NewTimer(pause)

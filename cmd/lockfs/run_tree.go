@@ -24,7 +24,7 @@ import (
 
 // supervise holds the locks of the places in this process, and of those in a
 // mount through descriptors, and runs the command as a child.
-func (r *runRequest) supervise(path string, places []*place, signals chan os.Signal) (err error) {
+func (r *runRequest) supervise(path string, places []runPlace, signals chan os.Signal) (err error) {
 	self, err := procid.Self()
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func closeManager(m *lock.Manager) error {
 
 // holdAll takes the lock of each place. After an error, cause is the signal
 // that ended the wait, if one did.
-func (r *runRequest) holdAll(m *lock.Manager, places []*place, signals <-chan os.Signal) (held []*lock.Hold, cause, err error) {
+func (r *runRequest) holdAll(m *lock.Manager, places []runPlace, signals <-chan os.Signal) (held []*lock.Hold, cause, err error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	taken := make(chan struct{})
@@ -87,7 +87,7 @@ func (r *runRequest) holdAll(m *lock.Manager, places []*place, signals <-chan os
 		if p.mounted {
 			rest := *r
 			rest.wait = left
-			err = rest.open([]*place{p}, direct)
+			err = rest.open([]runPlace{p}, direct)
 		} else if h, err = m.Acquire(ctx, p.request(r.command[0], left)); err == nil {
 			held = append(held, h)
 		}
@@ -102,7 +102,7 @@ func (r *runRequest) holdAll(m *lock.Manager, places []*place, signals <-chan os
 }
 
 // request asks for the lock of a place in the tree itself.
-func (p *place) request(program string, wait time.Duration) lock.Request {
+func (p runPlace) request(program string, wait time.Duration) lock.Request {
 	job, _ := procid.JobOf(procid.BySession, os.Getpid(), uint32(os.Geteuid())) // unseen is a job too
 	return lock.Request{
 		Place: lock.Place{
