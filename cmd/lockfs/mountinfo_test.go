@@ -15,9 +15,9 @@ damaged line
 92 26 0:52 / /mnt/d rw no separator
 `
 	want := []mountEntry{
-		{dev: "254:0", point: "/", fsType: "ext4"},
-		{dev: "0:50", point: `/mnt/a b\`, fsType: "fuse.lockfs"},
-		{dev: "0:51", point: "/mnt/c", fsType: "fuse"},
+		{dev: "254:0", root: "/", point: "/", fsType: "ext4"},
+		{dev: "0:50", root: "/", point: `/mnt/a b\`, fsType: "fuse.lockfs"},
+		{dev: "0:51", root: "/", point: "/mnt/c", fsType: "fuse"},
 	}
 	if got := parseMountinfo(text); !slices.Equal(got, want) {
 		t.Errorf("parseMountinfo: %+v, want %+v", got, want)
