@@ -32,9 +32,7 @@ type Options struct {
 	Wait time.Duration
 	// Linger is how long a lock is kept for the same job after its last use.
 	Linger time.Duration
-	// ReadOnly refuses every change.
-	ReadOnly bool
-	// Flags are further mount flags: unix.MS_NOEXEC and the like.
+	// Flags are mount flags: unix.MS_RDONLY, unix.MS_NOEXEC and the like.
 	Flags uintptr
 	// FSName is what /proc/mounts shows as the source; the source if empty.
 	FSName string
@@ -161,7 +159,7 @@ func (s *Server) mount(o Options) error {
 			FsName:           name,
 			Options:          []string{"default_permissions"},
 			MaxWrite:         1 << 20,
-			DirectMountFlags: o.Flags | unix.MS_MGC_VAL, // which go-fuse wants for no flags at all
+			DirectMountFlags: o.Flags,
 			// What is asked for with an entry is not kept, so asking for more
 			// than the names is work for nothing.
 			DisableReadDirPlus: true,
@@ -173,13 +171,13 @@ func (s *Server) mount(o Options) error {
 			Debug:             o.Debug,
 		},
 	}
-	if o.ReadOnly {
-		opts.DirectMountFlags |= unix.MS_RDONLY
+	if o.Flags == 0 {
+		opts.DirectMountFlags = unix.MS_MGC_VAL // go-fuse's word for none
 	}
 	if unix.Geteuid() == 0 {
 		opts.AllowOther, opts.DirectMountStrict = true, true
 	} else {
-		opts.Options = append(opts.Options, flagWords(opts.DirectMountFlags)...)
+		opts.Options = append(opts.Options, flagWords(o.Flags)...)
 	}
 	server, err := fuse.NewServer(&raw{fusefs.NewNodeFS(s.tree.root, opts), s.tree}, s.target, &opts.MountOptions)
 	if err != nil {
@@ -213,13 +211,18 @@ func (w logWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// flagWords are mount flags as fusermount3 takes them.
+// flagWords are mount flags as fusermount3 takes them, or refuses them. It sets
+// nosuid and nodev by itself, and relatime is the kernel's default.
 func flagWords(flags uintptr) []string {
 	var words []string
 	for _, w := range []struct {
 		flag uintptr
 		word string
-	}{{unix.MS_RDONLY, "ro"}, {unix.MS_NOEXEC, "noexec"}, {unix.MS_NOATIME, "noatime"}} {
+	}{
+		{unix.MS_RDONLY, "ro"}, {unix.MS_NOEXEC, "noexec"}, {unix.MS_SYNCHRONOUS, "sync"}, {unix.MS_DIRSYNC, "dirsync"},
+		{unix.MS_NOATIME, "noatime"}, {unix.MS_NODIRATIME, "nodiratime"}, {unix.MS_STRICTATIME, "strictatime"},
+		{unix.MS_LAZYTIME, "lazytime"}, {unix.MS_NOSYMFOLLOW, "nosymfollow"},
+	} {
 		if flags&w.flag != 0 {
 			words = append(words, w.word)
 		}

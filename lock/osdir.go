@@ -143,7 +143,15 @@ func (d *osDir) Mkdir(name string, mode fs.FileMode) error {
 		bits |= unix.S_ISVTX
 	}
 	return d.as("mkdir", name, func() error {
-		return d.at(name, func(dir int, last string) error { return unix.Mkdirat(dir, last, bits) })
+		return d.at(name, func(dir int, last string) error {
+			mkdir := func() error { return unix.Mkdirat(dir, last, bits) }
+			// Who else may clear a lock is the directory's to say, not the umask's.
+			err := cred.WithUmask(0, mkdir)
+			if errors.Is(err, cred.ErrNoUmask) {
+				err = mkdir()
+			}
+			return err
+		})
 	})
 }
 

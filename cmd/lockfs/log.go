@@ -11,9 +11,12 @@ import (
 type logFlags struct{ level, format string }
 
 func (f *logFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.level, "log-level", "info", "log events of this level and above: debug, info, warning, error")
-	flags.StringVar(&f.format, "log-format", "text", "one line an event: text or json")
+	*f = defaultLogFlags
+	flags.StringVar(&f.level, "log-level", f.level, "log events of this level and above: debug, info, warning, error")
+	flags.StringVar(&f.format, "log-format", f.format, "one line an event: text or json")
 }
+
+var defaultLogFlags = logFlags{level: "info", format: "text"}
 
 // logger returns a logger that writes to w.
 func (f *logFlags) logger(w io.Writer) (*logrus.Logger, error) {

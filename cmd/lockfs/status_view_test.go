@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -135,7 +136,7 @@ func TestServed(t *testing.T) {
 		{dev: "8:2", root: "/", point: "/n", fsType: "ext4"},
 		ours("0:6", "/", "/elsewhere"),
 	})
-	if want := []mountEntry{ours("0:5", "/", "/m"), ours("0:6", "/", "/elsewhere")}; !slices.Equal(got, want) {
+	if want := []mountEntry{ours("0:5", "/", "/m"), ours("0:6", "/", "/elsewhere")}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
