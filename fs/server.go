@@ -32,12 +32,16 @@ type Options struct {
 	Wait time.Duration
 	// Linger is how long a lock is kept for the same job after its last use.
 	Linger time.Duration
-	// ReadOnly refuses every change.
-	ReadOnly bool
-	// Flags are further mount flags: unix.MS_NOEXEC and the like.
+	// Flags are mount flags: unix.MS_RDONLY, unix.MS_NOEXEC and the like.
 	Flags uintptr
 	// FSName is what /proc/mounts shows as the source; the source if empty.
 	FSName string
+	// Held is told of the locks that are held; nil for nobody.
+	Held HeldLog
+	// Left are directories, by their paths below the source, in which an earlier
+	// process of this host may have left its lock. They are seen to while the
+	// mount serves, and reported to Held as released.
+	Left []string
 	// Log receives one entry an event.
 	Log *logrus.Logger
 	// Debug logs every request of the kernel.
@@ -61,6 +65,9 @@ type Server struct {
 	// bound ends with the context of Close, if that has ended the mount.
 	bound context.Context
 	bind  context.CancelFunc
+	// freeing ends when what was left has been seen to, or by stopFreeing.
+	freeing     sync.WaitGroup
+	stopFreeing context.CancelFunc
 }
 
 // Mount mounts the tree source at the directory target and serves it until
@@ -80,9 +87,12 @@ func Mount(source, target string, o Options) (*Server, error) {
 	}
 	s := &Server{tree: t, target: target, ended: make(chan struct{})}
 	s.bound, s.bind = context.WithCancel(context.Background())
+	var freeing context.Context
+	freeing, s.stopFreeing = context.WithCancel(s.bound)
 	if err := s.mount(o); err != nil {
 		return nil, errors.Join(err, s.end())
 	}
+	s.freeing.Go(func() { t.freeLeft(freeing, o.Left) })
 	go s.serve()
 	return s, nil
 }
@@ -116,11 +126,15 @@ func newTree(source, target string, o Options) (*tree, error) {
 		source: source,
 		self:   o.Self,
 		log:    o.Log,
+		held:   o.Held,
 		idle:   newIdleDirs(),
 		dirs:   map[fusefs.StableAttr]*dirNode{},
 		ids:    map[uint64]*dirNode{},
 		open:   map[closer]struct{}{},
 		wishes: map[lock.Key]*wish{},
+	}
+	if t.held == nil {
+		t.held = noHeldLog{}
 	}
 	fd, err := unix.Open(source, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -158,7 +172,7 @@ func (s *Server) mount(o Options) error {
 			FsName:           name,
 			Options:          []string{"default_permissions"},
 			MaxWrite:         1 << 20,
-			DirectMountFlags: o.Flags | unix.MS_MGC_VAL, // which go-fuse wants for no flags at all
+			DirectMountFlags: o.Flags,
 			// What is asked for with an entry is not kept, so asking for more
 			// than the names is work for nothing.
 			DisableReadDirPlus: true,
@@ -170,13 +184,13 @@ func (s *Server) mount(o Options) error {
 			Debug:             o.Debug,
 		},
 	}
-	if o.ReadOnly {
-		opts.DirectMountFlags |= unix.MS_RDONLY
+	if o.Flags == 0 {
+		opts.DirectMountFlags = unix.MS_MGC_VAL // go-fuse's word for none
 	}
 	if unix.Geteuid() == 0 {
 		opts.AllowOther, opts.DirectMountStrict = true, true
 	} else {
-		opts.Options = append(opts.Options, flagWords(opts.DirectMountFlags)...)
+		opts.Options = append(opts.Options, flagWords(o.Flags)...)
 	}
 	server, err := fuse.NewServer(&raw{fusefs.NewNodeFS(s.tree.root, opts), s.tree}, s.target, &opts.MountOptions)
 	if err != nil {
@@ -210,13 +224,18 @@ func (w logWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// flagWords are mount flags as fusermount3 takes them.
+// flagWords are mount flags as fusermount3 takes them, or refuses them. It sets
+// nosuid and nodev by itself, and relatime is the kernel's default.
 func flagWords(flags uintptr) []string {
 	var words []string
 	for _, w := range []struct {
 		flag uintptr
 		word string
-	}{{unix.MS_RDONLY, "ro"}, {unix.MS_NOEXEC, "noexec"}, {unix.MS_NOATIME, "noatime"}} {
+	}{
+		{unix.MS_RDONLY, "ro"}, {unix.MS_NOEXEC, "noexec"}, {unix.MS_SYNCHRONOUS, "sync"}, {unix.MS_DIRSYNC, "dirsync"},
+		{unix.MS_NOATIME, "noatime"}, {unix.MS_NODIRATIME, "nodiratime"}, {unix.MS_STRICTATIME, "strictatime"},
+		{unix.MS_LAZYTIME, "lazytime"}, {unix.MS_NOSYMFOLLOW, "nosymfollow"},
+	} {
 		if flags&w.flag != 0 {
 			words = append(words, w.word)
 		}
@@ -237,9 +256,14 @@ func (s *Server) end() error {
 	s.once.Do(func() {
 		defer close(s.ended)
 		s.tree.gate.Close()
-		select {
-		case <-s.tree.closeAll():
-		case <-s.bound.Done():
+		s.stopFreeing()
+		freed := make(chan struct{})
+		go func() { s.freeing.Wait(); close(freed) }()
+		for _, ended := range []<-chan struct{}{s.tree.closeAll(), freed} {
+			select {
+			case <-ended:
+			case <-s.bound.Done():
+			}
 		}
 		s.err = s.tree.locks.Close(s.bound)
 		s.tree.closeDirs()

@@ -24,6 +24,7 @@ type tree struct {
 	locks  *lock.Manager
 	gate   *gate.Gate
 	log    *logrus.Logger
+	held   HeldLog
 	idle   *idleDirs
 	// dev is the device number of the mount itself, set before it serves.
 	dev uint64

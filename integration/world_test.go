@@ -41,16 +41,7 @@ type host struct {
 // and nothing of lockfs may be left in the tree.
 func newWorld(t *testing.T, options ...string) *world {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		unable(t, "needs root: hosts are namespaces, and they mount")
-	}
-	if _, err := os.Stat("/dev/fuse"); err != nil {
-		unable(t, "needs /dev/fuse: modprobe fuse, or docker run --device /dev/fuse --cap-add SYS_ADMIN")
-	}
-	need(t, "nsenter", "util-linux")
-	if err := lookAtProgram(); err != nil {
-		t.Fatal(err)
-	}
+	canMount(t)
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &world{t: t, ctx: ctx, tree: filepath.Join(dir, "tree"), mnt: filepath.Join(dir, "mnt"), options: options}
@@ -328,6 +319,21 @@ func exitedBy(err error, sig syscall.Signal) bool {
 	}
 	ws, ok := failed.Sys().(syscall.WaitStatus)
 	return ok && ws.Signaled() && ws.Signal() == sig
+}
+
+// canMount skips the test where no host with mounts can be played.
+func canMount(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		unable(t, "needs root: hosts are namespaces, and they mount")
+	}
+	if _, err := os.Stat("/dev/fuse"); err != nil {
+		unable(t, "needs /dev/fuse: modprobe fuse, or docker run --device /dev/fuse --cap-add SYS_ADMIN")
+	}
+	need(t, "nsenter", "util-linux")
+	if err := lookAtProgram(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // need skips the test if a program is missing.

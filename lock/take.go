@@ -3,6 +3,7 @@ package lock
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"syscall"
 )
 
@@ -159,6 +160,12 @@ func (a *attempt) build() (again bool, err error) {
 	a.rec, a.stood, a.unsure = a.h.newRecord(), false, false
 	// EEXIST of a name with a fresh nonce is the replay of one's own call.
 	if err := a.d.Mkdir(a.rec.candidate(), mode); err != nil && !errors.Is(err, syscall.EEXIST) {
+		if errors.Is(err, syscall.EROFS) && !a.listed() {
+			// Where nothing can be made, a removal is refused as well, even
+			// one of nothing: it would be tried for ever.
+			a.forget()
+			return false, err
+		}
 		return false, a.abandon(err)
 	}
 	if err := a.sign(); err != nil {
@@ -166,6 +173,12 @@ func (a *attempt) build() (again bool, err error) {
 		return absent(err) && !a.built(), failed
 	}
 	return false, nil
+}
+
+// listed reports whether the candidate may be there.
+func (a *attempt) listed() bool {
+	names, err := a.d.List("")
+	return err != nil || slices.Contains(names, a.rec.candidate())
 }
 
 // sign puts the record into the candidate.

@@ -43,7 +43,7 @@ trap finish EXIT
 trap 'exit 130' INT TERM
 
 (cd "$top" && go build -o "$work/lockfs" ./cmd/lockfs)
-"$work/lockfs" mount "$tree" "$mnt" >"$work/log" 2>&1 &
+"$work/lockfs" mount --foreground "$tree" "$mnt" >"$work/log" 2>&1 &
 daemon=$!
 for ((i = 0; i < 600; i++)); do
 	! grep -q 'msg=mounted' "$work/log" || break

@@ -73,7 +73,7 @@ serves() {
 }
 mounts=0
 start() {
-	"$work/lockfs" mount "$tree" "$mnt" >>"$work/log" 2>&1 &
+	"$work/lockfs" mount --foreground "$tree" "$mnt" >>"$work/log" 2>&1 &
 	daemon=$!
 	mounts=$((mounts + 1))
 	until_true "the mount" serves

@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -33,6 +35,30 @@ func announce(point string) (io.Closer, error) {
 		return nil, fmt.Errorf("%s is not mounted", point)
 	}
 	return net.Listen("unix", endSocket(m.dev))
+}
+
+// turnBound is how long a mount waits for another one at the same place. It
+// takes a moment, unless the file server does not answer.
+const turnBound = 30 * time.Second
+
+// turn waits until no other lockfs is about to mount at target, and keeps
+// others from it until it is closed: two that find at once that nothing is
+// mounted there would both mount.
+func turn(target string) (io.Closer, error) {
+	ns, err := os.Readlink("/proc/self/ns/mnt")
+	if err != nil {
+		return nil, err
+	}
+	name := fmt.Sprintf("@lockfs/mounting/%x", sha256.Sum256([]byte(ns+target)))
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		l, err := net.Listen("unix", name)
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return l, err
+		}
+		if time.Since(began) > turnBound {
+			return nil, withCode(exitHeld, fmt.Errorf("another lockfs has been about to mount at %s for %v", target, turnBound))
+		}
+	}
 }
 
 // findDaemon returns a connection to the daemon of the mount with the device

@@ -19,6 +19,8 @@ const (
 	exitHeld    = 75 // held or in use
 	exitLost    = 76 // the lock was lost
 	exitRefused = 77 // not permitted
+	// As shells have it: 128 and the number of the signal.
+	exitInterrupted = 130
 )
 
 // coded is an error that carries the exit code it ends the command with.

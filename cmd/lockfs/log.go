@@ -11,9 +11,12 @@ import (
 type logFlags struct{ level, format string }
 
 func (f *logFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.level, "log-level", "info", "log events of this level and above: debug, info, warning, error")
-	flags.StringVar(&f.format, "log-format", "text", "one line an event: text or json")
+	*f = defaultLogFlags
+	flags.StringVar(&f.level, "log-level", f.level, "log events of this level and above: debug, info, warning, error")
+	flags.StringVar(&f.format, "log-format", f.format, "one line an event: text or json")
 }
+
+var defaultLogFlags = logFlags{level: "info", format: "text"}
 
 // logTime is RFC 3339 with the milliseconds that an order of events needs.
 const logTime = "2006-01-02T15:04:05.000Z07:00"

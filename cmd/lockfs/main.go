@@ -4,6 +4,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -12,11 +13,25 @@ import (
 )
 
 func main() {
+	// mount(8) and init systems may give none, and sync and fusermount3 are needed.
+	if os.Getenv("PATH") == "" {
+		os.Setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+	}
+	if help, args := helperOf(os.Args); help != nil {
+		err := help(args, os.Stderr)
+		tell(err)
+		os.Exit(helperCode(err))
+	}
 	err := newCommand().Execute()
-	if err != nil {
+	tell(err)
+	os.Exit(exitCode(err))
+}
+
+// tell says why the command failed, unless that was told already.
+func tell(err error) {
+	if err != nil && !errors.Is(err, errTold) {
 		fmt.Fprintln(os.Stderr, "lockfs:", err)
 	}
-	os.Exit(exitCode(err))
 }
 
 // newCommand returns the command with all of its subcommands.
@@ -30,7 +45,9 @@ write through the mount, and where two jobs meet, one of them waits. Reading nev
 
 Exit codes: 0 done; 64 usage; 69 this machine is not fit; 70 a lock directory is in a
 state that lockfs never makes; 73 the mount cannot be made; 74 an I/O error, or an unknown
-outcome; 75 held or in use; 76 the lock was lost; 77 not permitted.`,
+outcome; 75 held or in use; 76 the lock was lost; 77 not permitted; 130 interrupted. As a helper
+of mount(8) (mount.lockfs, mount.fuse.lockfs, umount.fuse.lockfs) it has mount(8)'s: 1 usage,
+8 interrupted, 32 failed.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -24,94 +25,123 @@ const closeBound = 60 * time.Second
 
 func newMount() *cobra.Command {
 	var values []string
-	var lf logFlags
+	lf := defaultLogFlags
+	var foreground bool
+	var readyFD int
 	cmd := &cobra.Command{
 		Use:   "mount SOURCE MOUNTPOINT",
-		Short: "Mount a tree, and serve it in the foreground until it is unmounted",
-		Long: `Mount the tree SOURCE at the directory MOUNTPOINT and serve it, in the foreground, until it is
-unmounted (lockfs umount MOUNTPOINT) or until SIGTERM, SIGINT or SIGHUP: then the mount is
-detached though it be in use, what was written is flushed, and every lock is released. A
-second signal gives up on that.
+		Short: "Mount a tree, and return when it is served",
+		Long: `Mount the tree SOURCE at the directory MOUNTPOINT and return when a daemon in the background
+serves it, or say why it can't. --foreground serves it in this process instead, for service
+managers and to look at.
+
+The daemon serves until the tree is unmounted (lockfs umount MOUNTPOINT, or umount) or until
+SIGTERM, SIGINT or SIGHUP: then the mount is detached though it be in use, what was written is
+flushed, and every lock is released. A second signal gives up on that.
+
+In the background the log goes to the system's journal, or else to syslog.
 
 Options, as of mount(8), in one -o or in several, the last one counts:
   wait=DURATION|forever  how long an operation waits for a lock, then EBUSY (forever)
   linger=DURATION        how long a lock is kept for the same job after its last use (` + defaultLinger.String() + `)
   job=session|cgroup|process|user|mount
                          which programs are one job, and share a lock (session)
-  ro, noexec, suid, dev, noatime
-                         as of mount(8); nosuid and nodev are on unless these say otherwise
+  ro, noexec, suid, dev, noatime, sync, ...
+                         the flags of mount(8); nosuid and nodev are on unless these say otherwise
+  remount                give what is mounted there other flags of mount(8)
   fsname=NAME            what /proc/mounts shows as the source (SOURCE)
-  debug                  log every request of the kernel`,
+  log=FILE               log to this file
+  debug                  log every request of the kernel
+What is for others is left to them: _netdev, nofail, user, x-*, comment=.... A comma in a value
+stands behind a backslash, or the value between double quotes.`,
 		Args: wants("SOURCE", "MOUNTPOINT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o, err := parseOptions(values)
+			o, err := parseOptions(values, nil)
 			if err != nil {
 				return err
 			}
-			log, err := lf.logger(cmd.ErrOrStderr())
-			if err != nil {
+			if _, err := lf.logger(io.Discard); err != nil {
 				return err
 			}
-			if o.debug {
-				log.SetLevel(logrus.DebugLevel)
+			r, err := newMountRequest(args[0], args[1], o, lf)
+			switch {
+			case err != nil:
+				return err
+			case o.remount:
+				return tellRemount(r.target, values, cmd.ErrOrStderr())
+			case foreground:
+				return r.serve(readyFD)
 			}
-			return mount(args[0], args[1], o, log)
+			return background(r)
 		},
 	}
 	cmd.Flags().StringArrayVarP(&values, "options", "o", nil, "mount options, with commas between them")
+	cmd.Flags().BoolVarP(&foreground, "foreground", "f", false, "serve in this process")
+	cmd.Flags().IntVar(&readyFD, readyFlag, 0, "the daemon's own")
+	cmd.Flags().MarkHidden(readyFlag) // fails only for a flag that is not there
 	lf.add(cmd.Flags())
 	return cmd
 }
 
-// mount mounts source at target and serves it to its end.
-func mount(source, target string, o options, log *logrus.Logger) error {
+// mountRequest is a mount that is asked for.
+type mountRequest struct {
+	source, target string // absolute
+	o              options
+	log            logFlags
+	notes          notes
+}
+
+// newMountRequest returns the request to mount source at target.
+func newMountRequest(source, target string, o options, log logFlags) (r *mountRequest, err error) {
+	r = &mountRequest{o: o, log: log}
+	// For daemons and messages, which are elsewhere.
+	if r.source, err = filepath.Abs(source); err != nil {
+		return r, err
+	}
+	if r.target, err = filepath.Abs(target); err != nil {
+		return r, err
+	}
+	if o.fsName == "" && filepath.IsAbs(source) {
+		// Exactly what fstab says: mount(8) knows by it that it is mounted.
+		r.o.fsName = source
+	}
+	if o.allowOther && os.Geteuid() != 0 {
+		return r, withCode(exitRefused, errors.New("allow_other: a mount by another user than root is for that user only"))
+	}
+	return r, nil
+}
+
+// serve mounts what is asked for and serves it to its end, in this process. fd
+// is the descriptor of a daemon's readiness, or 0.
+func (r *mountRequest) serve(fd int) error {
+	log, ready, err := r.logger(fd)
+	if err != nil {
+		return err
+	}
 	// A log reader that has gone away must not end the daemon.
 	signal.Ignore(syscall.SIGPIPE)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer signal.Stop(signals)
 
-	// Absolute, for messages that are read elsewhere.
-	source, err := filepath.Abs(source)
+	server, entry, err := r.mount(log)
 	if err != nil {
 		return err
 	}
-	if target, err = mountpoint(target); err != nil {
-		return err
-	}
-	self, err := procid.Self()
-	if err != nil {
-		return err
-	}
-	if w := self.Warning(); w != "" {
-		log.WithField("reason", w).Warn("machine identity")
-	}
-	if err := clearDead(target, log); err != nil {
-		return withCode(exitCreate, err)
-	}
-	server, err := lockfs.Mount(source, target, lockfs.Options{
-		Self:     self,
-		Jobs:     o.jobs,
-		Wait:     o.wait,
-		Linger:   o.linger,
-		ReadOnly: o.readOnly,
-		Flags:    o.flags,
-		FSName:   o.fsName,
-		Log:      log,
-		Debug:    o.debug,
-	})
-	if err != nil {
-		return withCode(mountCode(err), fmt.Errorf("mount %s at %s: %w", source, target, err))
-	}
-	entry := log.WithFields(logrus.Fields{"source": source, "mount": target})
-	end, err := announce(target)
+	defer r.notes.close(entry)
+	end, err := announce(r.target)
 	if err != nil {
 		// umount then can't tell when the locks are gone; all else works.
 		entry.WithError(err).Warn("not announced")
 	} else {
 		defer end.Close()
 	}
-	entry.WithFields(logrus.Fields{"options": o.String(), "host": self.ID().Host, "pid": os.Getpid()}).Info("mounted")
+	entry.WithFields(logrus.Fields{"options": r.o.String(), "pid": os.Getpid()}).Info("mounted")
+	if ready != nil {
+		if err := ready.tell(log); err != nil {
+			return errors.Join(withCode(exitIO, fmt.Errorf("who mounts has gone away: %w", err)), closeServer(server, signals, entry))
+		}
+	}
 
 	ended := make(chan struct{})
 	go func() { server.Wait(); close(ended) }()
@@ -123,6 +153,70 @@ func mount(source, target string, o options, log *logrus.Logger) error {
 		entry.WithField("signal", s.String()).Info("ending")
 	}
 	return closeServer(server, signals, entry)
+}
+
+// logger returns the daemon's log, and its readiness unless it serves in the
+// foreground.
+func (r *mountRequest) logger(fd int) (log *logrus.Logger, ready *readiness, err error) {
+	if log, err = r.log.logger(os.Stderr); err != nil {
+		return nil, nil, err
+	}
+	if r.o.debug {
+		log.SetLevel(logrus.DebugLevel)
+	}
+	switch {
+	case fd != 0:
+		ready, err = newReadiness(fd, log, r.o.log)
+	case r.o.log != "":
+		_, err = logFile(log, r.o.log)
+	case isJournal(os.Stderr):
+		forJournal(log)
+	}
+	return log, ready, err
+}
+
+// mount mounts what is asked for. What it returns logs about that mount.
+func (r *mountRequest) mount(log *logrus.Logger) (*lockfs.Server, *logrus.Entry, error) {
+	var err error
+	if r.target, err = mountpoint(r.target); err != nil {
+		return nil, nil, withCode(exitCreate, fmt.Errorf("mountpoint: %w", err))
+	}
+	self, err := procid.Self()
+	if err != nil {
+		return nil, nil, err
+	}
+	if w := self.Warning(); w != "" {
+		log.WithField("reason", w).Warn("machine identity")
+	}
+	ours, err := turn(r.target)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer ours.Close()
+	if err := clearDead(r.target, log); err != nil {
+		return nil, nil, withCode(exitCreate, err)
+	}
+	if err := fits(r.source, r.target); err != nil {
+		return nil, nil, err
+	}
+	left := r.notes.open(self.ID(), r.source, log)
+	server, err := lockfs.Mount(r.source, r.target, lockfs.Options{
+		Held:   &r.notes,
+		Left:   left,
+		Self:   self,
+		Jobs:   r.o.jobs,
+		Wait:   r.o.wait,
+		Linger: r.o.linger,
+		Flags:  r.o.flags,
+		FSName: r.o.fsName,
+		Log:    log,
+		Debug:  r.o.debug,
+	})
+	if err != nil {
+		r.notes.close(logrus.NewEntry(log))
+		return nil, nil, withCode(mountCode(err), fmt.Errorf("mount %s at %s: %w", r.source, r.target, err))
+	}
+	return server, log.WithFields(logrus.Fields{"source": r.source, "mount": r.target, "host": self.ID().Host}), nil
 }
 
 // closeServer ends the mount within closeBound, or before at a second signal.
@@ -146,13 +240,8 @@ func closeServer(server *lockfs.Server, signals <-chan os.Signal, log *logrus.En
 // mountCode is the exit code of a mount that failed with err.
 func mountCode(err error) int {
 	switch {
-	case errors.Is(err, procid.ErrMachineID):
-		return exitUnfit
 	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EACCES):
 		return exitRefused
-	}
-	if _, serr := os.Stat("/dev/fuse"); serr != nil {
-		return exitUnfit
 	}
 	return exitCreate
 }

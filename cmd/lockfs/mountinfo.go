@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,9 +14,11 @@ import (
 
 // mountEntry is what is used of a line of proc_pid_mountinfo(5).
 type mountEntry struct {
-	dev    string // "major:minor"
-	point  string
-	fsType string
+	dev     string // "major:minor"
+	point   string
+	fsType  string
+	source  string
+	options []string // of the mount and of its file system, as words of mount(8)
 }
 
 // parseMountinfo reads the text of proc_pid_mountinfo(5); a line that it
@@ -25,10 +28,11 @@ func parseMountinfo(text string) []mountEntry {
 	for line := range strings.Lines(text) {
 		left, right, ok := strings.Cut(line, " - ")
 		f, r := strings.Fields(left), strings.Fields(right)
-		if !ok || len(f) < 6 || len(r) < 1 {
+		if !ok || len(f) < 6 || len(r) < 3 {
 			continue
 		}
-		ms = append(ms, mountEntry{dev: f[2], point: unescape(f[4]), fsType: r[0]})
+		ms = append(ms, mountEntry{dev: f[2], point: unescape(f[4]), fsType: r[0], source: unescape(r[1]),
+			options: append(strings.Split(f[5], ","), strings.Split(r[2], ",")...)})
 	}
 	return ms
 }
@@ -50,15 +54,24 @@ func unescape(s string) string {
 	return b.String()
 }
 
-// topMount returns the mount that is to be seen at the path point, or nil if
-// nothing is mounted there. It asks the kernel only, never the mount.
-func topMount(point string) (*mountEntry, error) {
+// mounts returns the mounts of this process's namespace, one that covers
+// another after that.
+func mounts() ([]mountEntry, error) {
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return nil, err
 	}
-	ms := parseMountinfo(string(text))
-	for i := len(ms) - 1; i >= 0; i-- { // the last one covers those before it
+	return parseMountinfo(string(text)), nil
+}
+
+// topMount returns the mount that is to be seen at the path point, or nil if
+// nothing is mounted there. It asks the kernel only, never the mount.
+func topMount(point string) (*mountEntry, error) {
+	ms, err := mounts()
+	if err != nil {
+		return nil, err
+	}
+	for i := len(ms) - 1; i >= 0; i-- {
 		if ms[i].point == point {
 			return &ms[i], nil
 		}
@@ -95,6 +108,17 @@ func mountpoint(name string) (string, error) {
 		}
 	}
 	return point, nil
+}
+
+// flags are the mount's, of mount(2).
+func (m *mountEntry) flags() uintptr {
+	var flags uintptr
+	for _, f := range flagOptions {
+		if slices.Contains(m.options, f.on) {
+			flags |= f.flag
+		}
+	}
+	return flags
 }
 
 // detach takes the mount at point out of the tree, in use or not.

@@ -3,7 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"slices"
+	"reflect"
 	"testing"
 )
 
@@ -15,11 +15,10 @@ damaged line
 92 26 0:52 / /mnt/d rw no separator
 `
 	want := []mountEntry{
-		{dev: "254:0", point: "/", fsType: "ext4"},
-		{dev: "0:50", point: `/mnt/a b\`, fsType: "fuse.lockfs"},
-		{dev: "0:51", point: "/mnt/c", fsType: "fuse"},
+		{dev: "254:0", point: "/", fsType: "ext4", source: "/dev/vda", options: []string{"rw", "relatime", "rw"}},
+		{dev: "0:50", point: `/mnt/a b\`, fsType: "fuse.lockfs", source: "srv:/x y", options: []string{"rw", "nosuid", "nodev", "rw", "user_id=0"}},
 	}
-	if got := parseMountinfo(text); !slices.Equal(got, want) {
+	if got := parseMountinfo(text); !reflect.DeepEqual(got, want) {
 		t.Errorf("parseMountinfo: %+v, want %+v", got, want)
 	}
 }

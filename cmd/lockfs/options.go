@@ -19,48 +19,46 @@ const defaultLinger = 10 * time.Millisecond
 
 // options are what -o says.
 type options struct {
-	wait     time.Duration // lock.Forever, 0, or more
-	linger   time.Duration
-	jobs     procid.JobPolicy
-	readOnly bool
-	flags    uintptr // MS_NOEXEC, MS_NOSUID, MS_NODEV, MS_NOATIME
-	fsName   string
-	debug    bool
+	wait   time.Duration // lock.Forever, 0, or more
+	linger time.Duration
+	jobs   procid.JobPolicy
+	flags  uintptr // of mount(2)
+	fsName string
+	log    string // the file to log to; "" for where the system's logs are
+	debug  bool
+	// allowOther asks for what a mount by root is anyway, and another can't be.
+	allowOther bool
+	// remount: what is mounted there gets the flags, and nothing is mounted.
+	remount bool
 }
 
-// defaultOptions are those of no -o at all. nosuid and nodev are on, as on
-// every FUSE mount: what another host could plant in the tree is not trusted.
+// defaultFlags are those of every FUSE mount: what another host could plant in
+// the tree is not trusted.
+const defaultFlags = unix.MS_NOSUID | unix.MS_NODEV
+
+// defaultOptions are those of no -o at all.
 func defaultOptions() options {
-	return options{wait: lock.Forever, linger: defaultLinger, flags: unix.MS_NOSUID | unix.MS_NODEV}
-}
-
-// flagOption is a pair of words that clear and that set a mount flag.
-type flagOption struct {
-	off, on string
-	flag    uintptr
-}
-
-// flagOptions are those of mount(8).
-var flagOptions = []flagOption{
-	{"exec", "noexec", unix.MS_NOEXEC},
-	{"suid", "nosuid", unix.MS_NOSUID},
-	{"dev", "nodev", unix.MS_NODEV},
-	{"atime", "noatime", unix.MS_NOATIME},
+	return options{wait: lock.Forever, linger: defaultLinger, flags: defaultFlags}
 }
 
 // parseOptions reads the values of all -o flags: words with commas between
-// them, a later one before an earlier one. Its error names every word that it
-// does not know or that has a wrong value.
-func parseOptions(values []string) (options, error) {
+// them (splitWords), a later one before an earlier one. Its error names every
+// word that it does not know or that has a wrong value; unless unknown is nil,
+// which is told of those that it does not know.
+func parseOptions(values []string, unknown func(word string)) (options, error) {
 	o := defaultOptions()
 	var wrong []string
 	for _, v := range values {
-		for word := range strings.SplitSeq(v, ",") {
-			if word == "" {
-				continue // "a,,b" and "", as mount(8) has it
-			}
-			if err := o.set(word); err != nil {
+		for _, word := range splitWords(v) {
+			known, err := o.set(word)
+			switch {
+			case err != nil:
 				wrong = append(wrong, err.Error())
+			case known:
+			case unknown != nil:
+				unknown(word)
+			default:
+				wrong = append(wrong, fmt.Sprintf("there is no option %q", word))
 			}
 		}
 	}
@@ -70,36 +68,31 @@ func parseOptions(values []string) (options, error) {
 	return o, nil
 }
 
-// set changes the options by one word.
-func (o *options) set(word string) error {
+// set changes the options by one word, if it knows it.
+func (o *options) set(word string) (known bool, err error) {
 	key, value, hasValue := strings.Cut(word, "=")
 	switch {
+	case foreignWord(word):
+	case hasValue && slices.Contains(valueOptions, key):
+		return true, o.setValue(key, value)
 	case hasValue:
-		return o.setValue(key, value)
-	case key == "ro":
-		o.readOnly = true
-	case key == "rw":
-		o.readOnly = false
+		return false, nil
 	case key == "debug":
 		o.debug = true
+	case key == "allow_other":
+		o.allowOther = true
+	case key == "remount":
+		o.remount = true
+	case slices.Contains(valueOptions, key):
+		return true, fmt.Errorf("%s wants a value (%s=...)", key, key)
 	default:
-		i := slices.IndexFunc(flagOptions, func(f flagOption) bool { return key == f.off || key == f.on })
-		switch {
-		case i < 0 && slices.Contains(valueOptions, key):
-			return fmt.Errorf("%s wants a value (%s=...)", key, key)
-		case i < 0:
-			return fmt.Errorf("there is no option %q", word)
-		case key == flagOptions[i].on:
-			o.flags |= flagOptions[i].flag
-		default:
-			o.flags &^= flagOptions[i].flag
-		}
+		return setFlag(&o.flags, word), nil
 	}
-	return nil
+	return true, nil
 }
 
 // valueOptions are the words that have a value.
-var valueOptions = []string{"wait", "linger", "job", "fsname"}
+var valueOptions = []string{"wait", "linger", "job", "fsname", "log"}
 
 func (o *options) setValue(key, value string) (err error) {
 	switch key {
@@ -118,8 +111,12 @@ func (o *options) setValue(key, value string) (err error) {
 			return fmt.Errorf("fsname is empty")
 		}
 		o.fsName = value
-	default:
-		return fmt.Errorf("there is no option %q", key+"="+value)
+	case "log":
+		// A daemon's working directory is not that of who mounts.
+		if !strings.HasPrefix(value, "/") {
+			return fmt.Errorf("log=%q is no absolute path", value)
+		}
+		o.log = value
 	}
 	return err
 }
@@ -142,27 +139,24 @@ func parseDuration(key, s string) (time.Duration, error) {
 
 // String returns the options as one -o reads them.
 func (o options) String() string {
-	words := []string{"rw"}
-	if o.readOnly {
-		words[0] = "ro"
-	}
-	for _, f := range flagOptions {
-		if o.flags&f.flag != 0 {
-			words = append(words, f.on)
-		} else {
-			words = append(words, f.off)
-		}
-	}
+	words := flagWords(o.flags, defaultFlags)
 	wait := "forever"
 	if o.wait != lock.Forever {
 		wait = o.wait.String()
 	}
 	words = append(words, "wait="+wait, "linger="+o.linger.String(), "job="+o.jobs.String())
-	if o.fsName != "" {
-		words = append(words, "fsname="+o.fsName)
+	for _, w := range [][2]string{{"fsname", o.fsName}, {"log", o.log}} {
+		if key, value := w[0], w[1]; value != "" {
+			words = append(words, escapeWord(key+"="+value))
+		}
 	}
-	if o.debug {
-		words = append(words, "debug")
+	for _, w := range []struct {
+		set  bool
+		word string
+	}{{o.debug, "debug"}, {o.allowOther, "allow_other"}, {o.remount, "remount"}} {
+		if w.set {
+			words = append(words, w.word)
+		}
 	}
 	return strings.Join(words, ",")
 }

@@ -99,7 +99,7 @@ func (w *world) mount(from, to string) (unmount func()) {
 	for _, c := range w.c {
 		c.put("cmd/lockfs")
 		sh(w.t, c.Host, "mkdir -p "+to)
-		p, err := c.Start(w.ctx, "lockfs", "mount", from, to)
+		p, err := c.Start(w.ctx, "lockfs", "mount", "--foreground", from, to)
 		if err != nil {
 			w.t.Fatal(err)
 		}

@@ -34,7 +34,7 @@ func (h *Host) Mount(lockfs, source, target string, args ...string) (*Daemon, er
 		return nil, err
 	}
 	defer log.Close() // the daemon has its own
-	args = append(append([]string{"mount", "--log-format", "json"}, args...), "--", source, target)
+	args = append(append([]string{"mount", "--foreground", "--log-format", "json"}, args...), "--", source, target)
 	d := &Daemon{cmd: h.Command(lockfs, args...), log: log.Name(), ended: make(chan struct{})}
 	d.cmd.Stdout, d.cmd.Stderr = log, log
 	if err := d.cmd.Start(); err != nil {
