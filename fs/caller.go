@@ -3,7 +3,6 @@ package fs
 import (
 	"context"
 	"errors"
-	"runtime"
 	"syscall"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -41,23 +40,6 @@ func (c caller) do(f func() error) syscall.Errno {
 	var err error
 	c.Cred.Do(func() { err = f() })
 	return errno(err)
-}
-
-// withUmask runs f with a umask of the calling thread's own. Only the umask
-// itself will do, not a mode without its bits: a default ACL of the directory,
-// or a server that knows one (RFC 8275), overrides it.
-//
-// The umask is shared by all threads until unshare(2), which costs next to
-// nothing the second time. No other thread shares the thread's umask while f
-// runs: the Go runtime clones no thread from one that is locked.
-func withUmask(umask int, f func() error) error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	if err := unix.Unshare(unix.CLONE_FS); err != nil {
-		return err
-	}
-	defer unix.Umask(unix.Umask(umask))
-	return f()
 }
 
 // unrepeated returns the caller, with Once set if its system call names a

@@ -8,6 +8,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
+	"github.com/lockfs/lockfs/internal/cred"
 	"github.com/lockfs/lockfs/lock"
 )
 
@@ -45,7 +46,7 @@ func (n *dirNode) add(ctx context.Context, c caller, name string, out *fuse.Entr
 func (n *dirNode) Mkdir(ctx context.Context, name string, mode uint32, out *fuse.EntryOut) (*fusefs.Inode, syscall.Errno) {
 	mode, umask := splitMode(mode)
 	return n.add(ctx, callerOf(ctx), name, out, func(fd int) error {
-		return withUmask(umask, func() error { return unix.Mkdirat(fd, name, mode) })
+		return cred.WithUmask(umask, func() error { return unix.Mkdirat(fd, name, mode) })
 	})
 }
 
@@ -57,7 +58,7 @@ func (n *dirNode) Mknod(ctx context.Context, name string, mode, dev uint32, out 
 	// net/unix/af_unix.c).
 	c.Once = mode&modeType == unix.S_IFSOCK
 	return n.add(ctx, c, name, out, func(fd int) error {
-		return withUmask(umask, func() error { return unix.Mknodat(fd, name, mode, int(dev)) })
+		return cred.WithUmask(umask, func() error { return unix.Mknodat(fd, name, mode, int(dev)) })
 	})
 }
 

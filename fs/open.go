@@ -8,6 +8,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
+	"github.com/lockfs/lockfs/internal/cred"
 	"github.com/lockfs/lockfs/lock"
 )
 
@@ -28,7 +29,7 @@ func (n *dirNode) Create(ctx context.Context, name string, flags, mode uint32, o
 	var h *fileHandle
 	var f found
 	no := n.alter(ctx, c, func(fd int, hold *lock.Hold) error {
-		return withUmask(umask, func() (err error) {
+		return cred.WithUmask(umask, func() (err error) {
 			if f, err = openBacking(fd, name, how, mode); err != nil {
 				return err
 			}

@@ -127,6 +127,7 @@ func newTree(source, target string, o Options) (*tree, error) {
 		self:   o.Self,
 		log:    o.Log,
 		held:   o.Held,
+		events: gate.Logger(o.Log),
 		idle:   newIdleDirs(),
 		dirs:   map[fusefs.StableAttr]*dirNode{},
 		ids:    map[uint64]*dirNode{},
@@ -147,7 +148,7 @@ func newTree(source, target string, o Options) (*tree, error) {
 	}
 	t.root = t.directory(f)
 	t.idle.remove(t.root) // nothing leads to it
-	t.locks = lock.NewManager(lock.Config{Self: o.Self, Linger: o.Linger, Events: gate.Logger(o.Log)})
+	t.locks = lock.NewManager(lock.Config{Self: o.Self, Linger: o.Linger, Events: t.events})
 	t.gate = gate.New(gate.Config{
 		Locks: t.locks, Jobs: o.Jobs, Wait: o.Wait, LastResort: lastResort, Mount: target, Log: o.Log,
 	})

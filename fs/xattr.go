@@ -66,8 +66,12 @@ func (n *fileNode) Setxattr(ctx context.Context, attr string, data []byte, flags
 	return changeXattr(ctx, n.alter, attr, func(path string) error { return unix.Setxattr(path, attr, data, int(flags)) })
 }
 
-// Setxattr sets an extended attribute of a directory, under its own lock.
+// Setxattr sets an extended attribute of a directory, under its own lock, or
+// acts on that lock for an operator.
 func (n *dirNode) Setxattr(ctx context.Context, attr string, data []byte, flags uint32) syscall.Errno {
+	if strings.HasPrefix(attr, statusPrefix) {
+		return n.operate(callerOf(ctx), attr, data)
+	}
 	return changeXattr(ctx, n.alterSelf, attr, func(path string) error { return unix.Setxattr(path, attr, data, int(flags)) })
 }
 

@@ -25,6 +25,9 @@ const (
 	EventGaveUp EventKind = "gave up"
 	// EventRecovered: the lock of a dead process of this host was recovered.
 	EventRecovered EventKind = "recovered"
+	// EventBroken: an operator has broken a lock, or cleared what kept it from
+	// being taken; Holder is the record, or the name, that was removed.
+	EventBroken EventKind = "broken"
 	// EventLost: a held lock was taken away.
 	EventLost EventKind = "lost"
 	// EventOdd: a lock directory holds what no lock has.

@@ -289,7 +289,7 @@ func (r *run) do() {
 		m := newManager(h, 0, nil)
 		w := &waiter{r: exploring}
 		e := &entry{waiters: []*waiter{w}, wake: make(chan struct{}, 1)}
-		mineNow, o.turn, o.err = m.round(e, w, &a, &told{})
+		mineNow, o.turn, o.err = m.round(e, w, &a, &sights{})
 	case tGiveUp:
 		o.err = a.giveUp()
 	case tRelease:
@@ -518,7 +518,16 @@ func (n *node) keptOut() bool {
 	for p := n; p.parent != nil; p = p.parent {
 		c := p.parent.call
 		if c.op == cRename && c.b == (path{top: tok{kind: nLock}}) || c.op == cRmdir && c.in == "makeRoom" || c.op == cMkdir && c.a.top.kind == nLock {
-			return p.res.err == syscall.ENOTEMPTY || p.res.err == syscall.EEXIST
+			switch p.res.err {
+			case syscall.ENOTEMPTY, syscall.EEXIST:
+				return true
+			case syscall.ENOENT: // the rename was refused for a lock that is gone
+				return c.in == "makeRoom"
+			}
+			return false
+		}
+		if c.in == "waitForOwner" { // what the rename was refused for
+			return p.res.err == 0 || p.res.err == syscall.ENOENT
 		}
 	}
 	return false

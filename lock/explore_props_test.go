@@ -90,7 +90,7 @@ func (s *search) lone(w *world) string {
 	s.solos++
 	r, held := dead.record()
 	for p, pr := range x.programs {
-		if pr.role >= breaker || x.odd && x.strange(&dead) {
+		if pr.role >= breaker || x.odd && x.strange(&dead) || x.barred(&dead, p) {
 			continue
 		}
 		if held && !x.judge(&dead, p, r).Stale() {
@@ -116,6 +116,13 @@ func (x *explorer) strange(w *world) bool {
 	e := &w.tree.ents[i]
 	_, one := w.record()
 	return e.file || e.n > 1 || e.n == 1 && !one
+}
+
+// barred reports whether the lock directory is another user's, who alone may
+// remove it.
+func (x *explorer) barred(w *world, p int) bool {
+	l := w.tree.lock()
+	return l != nil && x.fs.fixed && x.fs.forbids(l, x.programs[p].user)
 }
 
 func (x *explorer) runAlone(w *world, p int) string {
@@ -247,9 +254,10 @@ func (x *explorer) runs(w *world, p int, s start) string {
 }
 
 // mayLeave reports whether an empty lock directory may be left at the end: a
-// crash between the two steps of a release leaves one, until the next take.
+// crash between the two steps of a release leaves one, until the next take of
+// somebody who may remove it.
 func (x *explorer) mayLeave() bool {
-	return x.settings.crashes > 0 || x.settings.outside > 0 || x.settings.faults > 0
+	return x.fs.fixed || x.settings.crashes > 0 || x.settings.outside > 0 || x.settings.faults > 0
 }
 
 // blockedIn reports whether every process that runs may wait for ever in this

@@ -27,6 +27,7 @@ const (
 type program struct {
 	role   role
 	host   int
+	user   uint8
 	rounds uint8
 }
 
@@ -391,7 +392,7 @@ func (x *explorer) changes(w *world, p int, c call) (syscall.Errno, string) {
 	if keep {
 		before = w.content()
 	}
-	err := w.tree.apply(c, x.fs)
+	err := w.tree.apply(c, x.fs, x.programs[p].user)
 	if err != 0 {
 		return err, ""
 	}

@@ -126,8 +126,8 @@ var mutants = []mutant{
 	{
 		name: "an operator breaks whatever record stands",
 		edits: []edit{
-			{"operator.go", "if s.rec.name() != name {", "if !MUTANT && s.rec.name() != name {"},
-			{"operator.go", "if !slices.Contains(s.entries, name) {", "if !MUTANT && !slices.Contains(s.entries, name) {"},
+			{"operator.go", "case s.rec.name() != name:", "case !MUTANT && s.rec.name() != name:"},
+			{"operator.go", "case !slices.Contains(s.entries, name):", "case !MUTANT && !slices.Contains(s.entries, name):"},
 		},
 		test: "TestExplore/break", says: "another lock than the one that he named",
 	},
@@ -169,6 +169,21 @@ var mutants = []mutant{
 		test:  "TestExplore/no-replace", says: "alone never gets the lock",
 	},
 	{
+		name:  "a lock that goes while its owner's rights are sought fails the take",
+		edits: []edit{{"take.go", "case held(err), absent(err): //", "case held(err), !MUTANT && absent(err): //"}},
+		test:  "TestExplore/sticky", says: "take failed though nothing went wrong",
+	},
+	{
+		name:  "an empty lock that only its owner may remove is waited for",
+		edits: []edit{{"take.go", "	case a.barred+1 < barredMost:", "	case MUTANT:\n		return false, errHeld\n	case a.barred+1 < barredMost:"}},
+		test:  "TestExplore/sticky-empty", says: "a fair run",
+	},
+	{
+		name:  "a recovery that is not permitted is tried for ever",
+		edits: []edit{{"release.go", "	if err := h.removeEmpty(d); !refused(err) {", "	if err := h.removeEmpty(d); MUTANT || !refused(err) {"}},
+		test:  "TestExplore/sticky-recovery", says: "a fair run",
+	},
+	{
 		name: "a rename that refuses an empty directory (os.Rename)",
 		edits: []edit{{"osdir.go", "				return unix.Renameat(fromDir, fromName, toDir, toName)\n", `				if MUTANT {
 					err := os.Rename("/proc/self/fd/"+strconv.Itoa(fromDir)+"/"+fromName, "/proc/self/fd/"+strconv.Itoa(toDir)+"/"+toName)
@@ -181,6 +196,9 @@ var mutants = []mutant{
 		test: "TestRenameReplacesAnEmptyDirectory", says: "",
 	},
 }
+
+// mutantEnv is the environment variable that says which mutant is on.
+const mutantEnv = "LOCKFS_MUTANT"
 
 // mutantSource is the file that the build of the mutants has besides.
 const mutantSource = `
@@ -249,13 +267,13 @@ func TestExploreTeeth(t *testing.T) {
 	if underRace || testing.Short() {
 		t.Skip("the mutants are built without the race detector, and not for -short")
 	}
-	if os.Getenv("LOCKFS_MUTANT") != "" {
+	if os.Getenv(mutantEnv) != "" {
 		t.Skip("this is a mutant")
 	}
 	program := buildMutants(t)
 	run := func(m mutant) (string, error) {
 		c := exec.Command(program, "-test.run=^"+strings.Replace(m.test, "/", "$/^", 1)+"$", "-test.v", "-explore.harm="+strconv.FormatBool(m.harm))
-		c.Env = append(os.Environ(), "LOCKFS_MUTANT="+m.name)
+		c.Env = append(os.Environ(), mutantEnv+"="+m.name)
 		out, err := c.CombinedOutput()
 		return string(out), err
 	}

@@ -60,6 +60,11 @@ func pair(rounds uint8) []program {
 	return []program{{host: 0, rounds: rounds}, {host: 1, rounds: rounds}}
 }
 
+// threeUsers are p1 and p2 of host A and p3 of B, each of a user of its own.
+func threeUsers() []program {
+	return []program{{host: 0, user: 0, rounds: 1}, {host: 0, user: 1, rounds: 1}, {host: 1, user: 2, rounds: 1}}
+}
+
 // local are n processes of host A.
 func local3(rounds uint8) []program {
 	return []program{{host: 0, rounds: rounds}, {host: 0, rounds: rounds}, {host: 0, rounds: rounds}}
@@ -76,6 +81,9 @@ func abandoned(x *explorer, w *world) {
 	c := w.newRecord(about{proc: 0, life: ended})
 	w.tree.add(ent{name: tok{nCand, c}, n: 1, kids: [maxKids]tok{{nRec, c}}})
 }
+
+// emptied begins with an empty lock that p1's user has left.
+func emptied(_ *explorer, w *world) { w.tree.add(ent{name: tok{kind: nLock}}) }
 
 // small are the worlds of every test run.
 var small = []settings{
@@ -117,6 +125,21 @@ var small = []settings{
 	outsiders("looked-at", 2, looks, func(s *settings) { s.odd, s.crashes = true, 1 }),
 	plain.with(func(s *settings) { s.name, s.crashes, s.fs.exist, s.progress = "exist", 1, true, false }),
 	faulty("no-replace", 0, func(s *settings) { s.fs.noReplace, s.crashes, s.quiet = true, 1, true }),
+	faulty("sticky", 0, func(s *settings) {
+		s.programs, s.fs.sticky, s.crashes, s.reboot, s.quiet = threeUsers(), true, 1, true, true
+	}),
+	faulty("sticky-users", 0, func(s *settings) {
+		s.programs, s.fs.sticky, s.fs.fixed, s.giveUp = threeUsers()[1:], true, true, true
+		s.crashes, s.reboot = 1, true
+	}),
+	faulty("sticky-recovery", 0, func(s *settings) {
+		s.programs, s.fs.sticky, s.fs.fixed, s.begin = threeUsers(), true, true, abandoned
+		s.programs[0].rounds = 0
+	}),
+	faulty("sticky-empty", 0, func(s *settings) {
+		s.programs, s.fs.sticky, s.fs.fixed, s.begin = threeUsers(), true, true, emptied
+		s.programs[0].rounds = 0
+	}),
 	faulty("clones", 0, func(s *settings) {
 		s.hosts = []computer{hostA, {machine: "a", fingerprint: "2", boot: "d", pidNS: firstPIDNS}}
 		s.crashes, s.reboot, s.quiet = 1, true, true
@@ -188,7 +211,25 @@ func explores(t *testing.T, s settings) *search {
 		}
 		t.Errorf("%s\n%s\nto see it again: go test ./lock -run 'TestExploreReplay' -v -explore.replay='%s:%s'", p.what, text, s.name, strings.Join(list, ","))
 	}
+	if limit == 0 && found.problem == nil && !s.harmOnly && !s.exact && os.Getenv(mutantEnv) == "" {
+		documented(t, found)
+	}
 	return found
+}
+
+// documented checks that PROTOCOL.md says of the world what was found.
+func documented(t *testing.T, s *search) {
+	text, err := os.ReadFile("PROTOCOL.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := fmt.Sprintf("| %d | %d |", s.states(), s.steps)
+	for line := range strings.Lines(strings.ReplaceAll(string(text), ",", "")) {
+		if strings.HasPrefix(line, "| "+s.x.name+" |") && strings.Contains(line, counts) {
+			return
+		}
+	}
+	t.Errorf("PROTOCOL.md has no line of %s with %s", s.x.name, counts)
 }
 
 func TestExplore(t *testing.T) {

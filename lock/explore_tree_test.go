@@ -43,8 +43,10 @@ const (
 type ent struct {
 	name tok
 	file bool
-	n    uint8
-	kids [maxKids]tok
+	// owner is the user whose it is, and all that is in it.
+	owner uint8
+	n     uint8
+	kids  [maxKids]tok
 }
 
 func (e *ent) find(t tok) int {
@@ -149,7 +151,16 @@ type fsKind struct {
 	// noReplace: rename does not replace an empty directory (what os.Rename
 	// does everywhere).
 	noReplace bool
+	// sticky: what stands in the directory, and below it, is removed by its
+	// owner only. The lock directory's mode follows it.
+	sticky bool
+	// fixed: no call is made as another user than the process's own, as by
+	// the daemon of an ordinary user.
+	fixed bool
 }
+
+// forbids reports whether the user may not remove the entry, or from it.
+func (k fsKind) forbids(e *ent, user uint8) bool { return k.sticky && e.owner != user }
 
 func (k fsKind) notEmpty() syscall.Errno {
 	if k.exist {
@@ -158,20 +169,31 @@ func (k fsKind) notEmpty() syscall.Errno {
 	return syscall.ENOTEMPTY
 }
 
-// apply carries out a call.
-func (t *tree) apply(c call, k fsKind) syscall.Errno {
+// apply carries out a call of the user's, and like osDir once more as the owner
+// of what it is about.
+func (t *tree) apply(c call, k fsKind, user uint8) syscall.Errno {
+	err := t.applyAs(c, k, user)
+	if i := t.find(c.a.top); err == syscall.EPERM && !k.fixed && i >= 0 {
+		err = t.applyAs(c, k, t.ents[i].owner)
+	}
+	return err
+}
+
+// applyAs carries out a call of the user's. Like Linux it asks whether a name
+// is there, then whether he may remove it, and then whether it is empty.
+func (t *tree) applyAs(c call, k fsKind, user uint8) syscall.Errno {
 	switch c.op {
 	case cMkdir:
 		if t.find(c.a.top) >= 0 {
 			return syscall.EEXIST
 		}
-		t.add(ent{name: c.a.top})
+		t.add(ent{name: c.a.top, owner: user})
 	case cSymlink:
 		if c.a.sub.kind == noName {
 			if t.find(c.a.top) >= 0 {
 				return syscall.EEXIST
 			}
-			t.add(ent{name: c.a.top, file: true})
+			t.add(ent{name: c.a.top, file: true, owner: user})
 			return 0
 		}
 		d, err := t.dir(c.a.top)
@@ -183,13 +205,15 @@ func (t *tree) apply(c call, k fsKind) syscall.Errno {
 		}
 		d.add(c.a.sub)
 	case cRename:
-		return t.rename(c.a, c.b, k)
+		return t.rename(c.a, c.b, k, user)
 	case cUnlink:
 		if c.a.sub.kind == noName {
 			i := t.find(c.a.top)
 			switch {
 			case i < 0:
 				return syscall.ENOENT
+			case k.forbids(&t.ents[i], user):
+				return syscall.EPERM
 			case !t.ents[i].file:
 				return syscall.EISDIR
 			}
@@ -201,8 +225,11 @@ func (t *tree) apply(c call, k fsKind) syscall.Errno {
 			return err
 		}
 		i := d.find(c.a.sub)
-		if i < 0 {
+		switch {
+		case i < 0:
 			return syscall.ENOENT
+		case k.forbids(d, user):
+			return syscall.EPERM
 		}
 		d.del(i)
 	case cRmdir:
@@ -212,6 +239,8 @@ func (t *tree) apply(c call, k fsKind) syscall.Errno {
 			panic("rmdir below a subdirectory")
 		case i < 0:
 			return syscall.ENOENT
+		case k.forbids(&t.ents[i], user):
+			return syscall.EPERM
 		case t.ents[i].file:
 			return syscall.ENOTDIR
 		case t.ents[i].n > 0:
@@ -236,13 +265,15 @@ func (t *tree) dir(name tok) (*ent, syscall.Errno) {
 	return &t.ents[i], 0
 }
 
-func (t *tree) rename(a, b path, k fsKind) syscall.Errno {
+func (t *tree) rename(a, b path, k fsKind, user uint8) syscall.Errno {
 	switch {
 	case a.sub.kind == noName && b.sub.kind == noName:
 		i, j := t.find(a.top), t.find(b.top)
 		switch {
 		case i < 0:
 			return syscall.ENOENT
+		case k.forbids(&t.ents[i], user) || j >= 0 && k.forbids(&t.ents[j], user):
+			return syscall.EPERM
 		case i == j:
 			return 0
 		case j >= 0 && !t.ents[i].file && t.ents[j].file:
@@ -266,6 +297,8 @@ func (t *tree) rename(a, b path, k fsKind) syscall.Errno {
 			return syscall.ENOENT
 		case err != 0:
 			return err
+		case k.forbids(&t.ents[i], user):
+			return syscall.EPERM
 		case !t.ents[i].file:
 			panic(fmt.Sprintf("rename of a directory to %v", b))
 		}
@@ -285,10 +318,12 @@ func (t *tree) rename(a, b path, k fsKind) syscall.Errno {
 			return err
 		}
 		i := from.find(a.sub)
-		if i < 0 {
+		switch {
+		case i < 0:
 			return syscall.ENOENT
-		}
-		if from == to && a.sub == b.sub {
+		case k.forbids(from, user):
+			return syscall.EPERM
+		case from == to && a.sub == b.sub:
 			return 0
 		}
 		from.del(i)

@@ -236,8 +236,8 @@ func (n *numbering) seeAll(kids []tok) {
 }
 
 // shape is how an entry sorts.
-func (n *numbering) shape(e *ent) [2 + 2*maxKids]byte {
-	var s [2 + 2*maxKids]byte
+func (n *numbering) shape(e *ent) (s [3 + 2*maxKids]byte) {
+	s[2+2*maxKids] = e.owner
 	s[0], s[1] = n.code(e.name)
 	n.sort(e.kids[:e.n])
 	for i, k := range e.kids[:e.n] {
@@ -247,7 +247,7 @@ func (n *numbering) shape(e *ent) [2 + 2*maxKids]byte {
 }
 
 func (n *numbering) sortEnts(t *tree) {
-	var shapes [maxEnts][2 + 2*maxKids]byte
+	var shapes [maxEnts][3 + 2*maxKids]byte
 	for i := range int(t.n) {
 		shapes[i] = n.shape(&t.ents[i])
 	}
@@ -342,7 +342,7 @@ func (w *world) encode(b []byte, alike *[maxProcs]uint8) ([]byte, *numbering) {
 	for i := range int(w.tree.n) {
 		e := &w.tree.ents[i]
 		b = n.put(b, e.name)
-		b = append(b, bit(e.file, 0x80)|e.n)
+		b = append(b, bit(e.file, 0x80)|e.owner<<4|e.n)
 		for _, k := range e.kids[:e.n] {
 			b = n.put(b, k)
 		}
@@ -412,7 +412,7 @@ func (w *world) decode(b []byte, c *code) {
 		e := &w.tree.ents[i]
 		e.name = r.tok()
 		f := r.byte()
-		e.file, e.n = f&0x80 != 0, f&0x7f
+		e.file, e.owner, e.n = f&0x80 != 0, f>>4&7, f&0xf
 		for j := range e.n {
 			e.kids[j] = r.tok()
 		}

@@ -88,6 +88,10 @@ type Manager struct {
 	verifying bool
 	// cleaning are the directories in which somebody cleans up after the dead.
 	cleaning map[Key]bool
+	// streaks are of the directories whose locks were released lately; streaksMost
+	// is with how many of them the old ones are looked for.
+	streaks     map[Key]*streak
+	streaksMost int
 }
 
 // NewManager returns a manager that holds nothing. Close ends it.
@@ -99,7 +103,8 @@ func newManager(h *holder, linger time.Duration, events func(Event)) *Manager {
 	if events == nil {
 		events = func(Event) {}
 	}
-	m := &Manager{holder: h, linger: linger, events: events, stuckAfter: stuckAfter, entries: map[Key]*entry{}, cleaning: map[Key]bool{}}
+	m := &Manager{holder: h, linger: linger, events: events, stuckAfter: stuckAfter,
+		entries: map[Key]*entry{}, cleaning: map[Key]bool{}, streaks: map[Key]*streak{}, streaksMost: streaksLeast}
 	m.stop, m.halt = context.WithCancel(context.Background())
 	return m
 }

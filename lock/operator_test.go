@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/lockfs/lockfs/procid"
 )
 
@@ -116,13 +118,196 @@ func TestBreak(t *testing.T) {
 			}
 		})
 	}
-	// What is no lock is nobody's to break.
+}
+
+// What keeps a lock from being taken and stands for nobody is removed when it is
+// named, and a record that can't be judged only by force.
+func TestBreakClearsWhatIsNamed(t *testing.T) {
+	live := record{holder: self(t).ID(), nonce: 7}.name()
+	newer := "v9,alpha,and,so,on"
+	for _, test := range []struct {
+		name    string
+		entries []string // in the lock; those that end in / are directories
+		named   string
+		force   bool
+		want    error
+		left    []string
+	}{
+		{"what NFS keeps", []string{".nfs0001"}, ".nfs0001", false, nil, nil},
+		{"a directory", []string{"@eaDir/"}, "@eaDir", false, nil, nil},
+		{"a directory that is not empty", []string{"@eaDir/x/"}, "@eaDir", false, syscall.ENOTEMPTY, []string{"@eaDir"}},
+		{"one of two", []string{".nfs0001", "x"}, "x", false, nil, []string{".nfs0001"}},
+		{"beside a lock", []string{".nfs0001", live}, ".nfs0001", false, nil, []string{live}},
+		{"gone since", []string{"x"}, "y", true, ErrOutdated, []string{"x"}},
+		{"a newer format", []string{newer}, newer, false, ErrOdd, []string{newer}},
+		{"a newer format, by force", []string{newer}, newer, true, nil, nil},
+		{"one of two records", []string{live, newer}, newer, false, ErrOdd, []string{live, newer}},
+		{"one of two records, by force", []string{live, newer}, newer, true, nil, []string{live}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			path := t.TempDir()
+			for _, e := range test.entries {
+				at := filepath.Join(path, lockName, e)
+				if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				err := os.Mkdir(at, 0o755)
+				if !strings.HasSuffix(e, "/") {
+					err = errors.Join(os.Remove(at), os.Symlink("{}", at))
+				}
+				if err != nil && !errors.Is(err, os.ErrExist) {
+					t.Fatal(err)
+				}
+			}
+			err := Break(openDir(t, path), path, test.named, self(t), test.force)
+			if !errors.Is(err, test.want) || (test.want == nil) != (err == nil) {
+				t.Errorf("%v, want %v", err, test.want)
+			}
+			left := names(t, filepath.Join(path, lockName))
+			slices.Sort(test.left)
+			if !slices.Equal(left, test.left) {
+				t.Errorf("left is %q, want %q", left, test.left)
+			}
+			if test.left == nil && len(names(t, path)) > 0 {
+				t.Error("the empty lock directory was left")
+			}
+		})
+	}
 	path := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(path, lockName, "x"), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(path, lockName), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := Break(openDir(t, path), path, "x", self(t), true); !errors.Is(err, ErrOdd) {
-		t.Errorf("an odd lock: %v", err)
+		t.Errorf("a file in the place of the lock: %v", err)
+	}
+}
+
+// A candidate of another host is an operator's to discard, that of a live
+// process of this host by force only.
+func TestBreakCandidate(t *testing.T) {
+	for _, test := range []struct {
+		id    procid.ID
+		force bool
+		left  bool
+	}{{foreignProcess(t), false, false}, {endedProcess(t), false, false}, {self(t).ID(), false, true}, {self(t).ID(), true, false}} {
+		d, path, r := lockedBy(t, test.id)
+		err := Break(d, path, r.candidate(), self(t), test.force)
+		if (err != nil) != test.left || test.left && !errors.Is(err, syscall.EBUSY) {
+			t.Errorf("%v", err)
+		}
+		left := names(t, path)
+		if slices.Contains(left, r.candidate()) != test.left || !slices.Contains(left, lockName) {
+			t.Errorf("left is %q", left)
+		}
+		if err := Break(d, path, record{holder: test.id, nonce: 2}.candidate(), self(t), true); !errors.Is(err, ErrOutdated) {
+			t.Errorf("a candidate that is not there: %v", err)
+		}
+	}
+}
+
+// A lock that somebody left empty is removed with the rest.
+func TestRecoverRemovesAnEmptyLock(t *testing.T) {
+	path := t.TempDir()
+	if err := os.Mkdir(filepath.Join(path, lockName), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	freed, err := Recover(openDir(t, path), self(t))
+	if freed || err != nil || len(names(t, path)) > 0 {
+		t.Errorf("freed %v, %v; left is %q", freed, err, names(t, path))
+	}
+}
+
+// Two that recover one lock at once: one does.
+func TestRecoverersMeet(t *testing.T) {
+	for range 20 {
+		d, path, _ := lockedBy(t, endedProcess(t))
+		freed := make(chan bool, 4)
+		for range cap(freed) {
+			go func() {
+				f, err := Recover(d, self(t))
+				if err != nil {
+					t.Error(err)
+				}
+				freed <- f
+			}()
+		}
+		n := 0
+		for range cap(freed) {
+			if <-freed {
+				n++
+			}
+		}
+		if left := names(t, path); n != 1 || len(left) > 0 {
+			t.Fatalf("%d recovered it; left is %q", n, left)
+		}
+	}
+}
+
+// What a hint tells to type is one word for each argument, whatever the path.
+func TestAdvice(t *testing.T) {
+	const rec = "v1,alpha,x"
+	for _, test := range []struct {
+		st    Status
+		wants string
+	}{
+		{Status{State: Free}, ""},
+		{Status{State: Stale}, "lockfs recover '/a b'"},
+		{Status{State: Held, Verdict: "foreign", Host: "alpha", Record: rec}, "if host alpha never comes back: lockfs break '/a b' " + rec},
+		{Status{State: Held, Verdict: "unknown", Host: "alpha", Record: rec}, "lockfs break '/a b' " + rec},
+		{Status{State: Held, Verdict: "alive"}, "wait for it"},
+		{Status{State: Held, Verdict: "foreign", SharedMachine: true}, "LOCKFS_HOST_ID"},
+		{Status{State: Held, Verdict: "foreign", Copied: true, Record: rec}, "a copy of the lock, made with its directory; if it is: lockfs break '/a b' " + rec},
+		{Status{State: Held, Verdict: "alive", Copied: true, Record: rec}, "lockfs break --force '/a b' " + rec},
+		{Status{State: Odd, Entries: []string{"it's"}}, `lockfs break '/a b' 'it'\''s'`},
+		{Status{State: Odd, Entries: []string{"v9,x"}}, "lockfs break '/a b' v9,x --force"},
+		{Status{State: Odd}, "look at '/a b/.lockfs'"},
+	} {
+		test.st.Advise("/a b")
+		if test.st.Path != "/a b" || !strings.Contains(test.st.Hint, test.wants) || test.wants == "" && test.st.Hint != "" {
+			t.Errorf("%+v", test.st)
+		}
+	}
+}
+
+// A lock that came with its directory from elsewhere is told from one that was
+// taken where it stands.
+func TestCopiedLock(t *testing.T) {
+	taken := func(since time.Time, modified *time.Time) Status {
+		t.Helper()
+		path := t.TempDir()
+		r := record{holder: foreignProcess(t), nonce: 1}
+		if err := os.Mkdir(filepath.Join(path, lockName), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		at := filepath.Join(path, r.inLock())
+		if err := os.Symlink(note{Cause: Cause{Program: "cp"}, Since: since}.String(), at); err != nil {
+			t.Fatal(err)
+		}
+		if modified != nil {
+			ts := unix.NsecToTimespec(modified.UnixNano())
+			if err := unix.UtimesNanoAt(unix.AT_FDCWD, at, []unix.Timespec{ts, ts}, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+				t.Fatal(err)
+			}
+		}
+		st, err := StatusOf(openDir(t, path), path, self(t).Judge)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st
+	}
+	old := time.Now().Add(-time.Hour)
+	for name, test := range map[string]struct {
+		st     Status
+		copied bool
+	}{
+		"in place":       {taken(time.Now(), nil), false},
+		"cp -r":          {taken(old, nil), true},
+		"cp -a":          {taken(old, &old), true},
+		"without a note": {taken(time.Time{}, nil), false},
+	} {
+		if test.st.Copied != test.copied || strings.Contains(test.st.Hint, "looks like a copy") != test.copied {
+			t.Errorf("%s: %+v", name, test.st)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -19,6 +20,7 @@ const inside = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO
 type osDir struct {
 	fd       int
 	caller   cred.Cred
+	strict   bool // only as the caller
 	replayed bool
 }
 
@@ -26,7 +28,19 @@ type osDir struct {
 // fd (O_PATH will do) is duplicated, so the caller keeps its own. Calls are
 // made as this process's user; where that is refused (root_squash), as caller,
 // and for an existing lock directory as its owner.
-func OpenDir(fd int, caller cred.Cred) (Dir, error) {
+func OpenDir(fd int, caller cred.Cred) (Dir, error) { return newOSDir(fd, caller, false) }
+
+// OpenDirAs is OpenDir with all calls made as caller, and as nobody else:
+// what he may not do himself is refused. Where this process can't become him
+// (cred.Switchable), EPERM.
+func OpenDirAs(fd int, caller cred.Cred) (Dir, error) {
+	if own := cred.Own(); !cred.Switchable() && own.UID != caller.UID {
+		return nil, os.NewSyscallError("setfsuid", unix.EPERM)
+	}
+	return newOSDir(fd, caller, true)
+}
+
+func newOSDir(fd int, caller cred.Cred, strict bool) (Dir, error) {
 	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("fcntl", err)
@@ -36,7 +50,7 @@ func OpenDir(fd int, caller cred.Cred) (Dir, error) {
 		unix.Close(own)
 		return nil, err
 	}
-	return &osDir{fd: own, caller: caller, replayed: replayed}, nil
+	return &osDir{fd: own, caller: caller, strict: strict, replayed: replayed}, nil
 }
 
 // OpenPath is OpenDir for the directory that path leads to.
@@ -54,9 +68,13 @@ func (d *osDir) Close() error { return os.NewSyscallError("close", unix.Close(d.
 func (d *osDir) Replayed() bool { return d.replayed }
 
 // as makes a call about name as this process's user, then as the caller, then
-// as the owner of what name's first component is.
-func (d *osDir) as(call, name string, f func() error) error {
-	err := f()
+// as the owner of what name's first component is; if strict, as the caller only.
+func (d *osDir) as(call, name string, f func() error) (err error) {
+	if d.strict {
+		d.caller.Do(func() { err = f() })
+		return os.NewSyscallError(call, err)
+	}
+	err = f()
 	if refused(err) && cred.Switchable() {
 		d.caller.Do(func() { err = f() })
 	}
@@ -125,7 +143,15 @@ func (d *osDir) Mkdir(name string, mode fs.FileMode) error {
 		bits |= unix.S_ISVTX
 	}
 	return d.as("mkdir", name, func() error {
-		return d.at(name, func(dir int, last string) error { return unix.Mkdirat(dir, last, bits) })
+		return d.at(name, func(dir int, last string) error {
+			mkdir := func() error { return unix.Mkdirat(dir, last, bits) }
+			// Who else may clear a lock is the directory's to say, not the umask's.
+			err := cred.WithUmask(0, mkdir)
+			if errors.Is(err, cred.ErrNoUmask) {
+				err = mkdir()
+			}
+			return err
+		})
 	})
 }
 
@@ -216,6 +242,18 @@ func (d *osDir) Readlink(name string) (string, error) {
 		return "", err
 	}
 	return string(buf[:n]), nil
+}
+
+// Times returns when name was last modified and when it was last changed, by
+// the server's clock.
+func (d *osDir) Times(name string) (modified, changed time.Time, err error) {
+	var st unix.Stat_t
+	err = d.as("fstatat", name, func() error {
+		return d.at(name, func(dir int, last string) error {
+			return unix.Fstatat(dir, last, &st, unix.AT_SYMLINK_NOFOLLOW)
+		})
+	})
+	return time.Unix(st.Mtim.Unix()), time.Unix(st.Ctim.Unix()), err
 }
 
 func (d *osDir) Mode() (fs.FileMode, error) {

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/lockfs/lockfs/internal/cred"
 )
 
@@ -184,6 +186,42 @@ func TestModeOfTheLock(t *testing.T) {
 		}
 		if err := os.Remove(path + "/x"); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// A strict directory has the caller's rights and no others, neither this
+// process's nor the owner's.
+func TestStrictDirectory(t *testing.T) {
+	if !cred.Switchable() {
+		t.Skip("needs root: it acts as other users")
+	}
+	const owner, other = 1001, 1002
+	path := t.TempDir()
+	for p := path; p != os.TempDir() && p != "/"; p = filepath.Dir(p) {
+		if err := os.Chmod(p, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chown(path, owner, owner); err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	for i, want := range []error{syscall.EACCES, nil} {
+		uid := []uint32{other, owner}[i]
+		d, err := OpenDirAs(fd, cred.Cred{UID: uid, GID: uid})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Mkdir("x", 0o755); !errors.Is(err, want) || want == nil && err != nil {
+			t.Errorf("user %d: %v, want %v", uid, err, want)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -37,16 +37,21 @@ func (h *holder) release(d Dir, r record) error {
 // became of earlier calls for it.
 func (h *holder) remove(d Dir, r record) error {
 	err := d.Unlink(r.inLock())
-	if err != nil {
-		stands, serr := h.standing(d, r)
-		if serr != nil {
-			return errors.Join(err, serr)
-		}
-		if stands {
-			return err
-		}
+	if err == nil {
+		return h.removeEmpty(d)
 	}
-	return h.removeEmpty(d)
+	stands, serr := h.standing(d, r)
+	if serr != nil {
+		return errors.Join(err, serr)
+	}
+	if stands {
+		return err
+	}
+	// The directory is another's, it may be, who alone may remove it.
+	if err := h.removeEmpty(d); !refused(err) {
+		return err
+	}
+	return nil
 }
 
 // removeEmpty removes the lock directory if it is empty. That somebody has

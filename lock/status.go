@@ -6,6 +6,21 @@ import "time"
 // holds its Status as JSON.
 const StatusXattr = "user.lockfs.status"
 
+// Setting these extended attributes of a directory of a lockfs mount asks its
+// daemon to act on the directory's lock: to do what Recover does, whatever the
+// value; and to do what Break does with a BreakRequest as JSON. Break is done
+// with the rights of who asks, and of nobody else.
+const (
+	RecoverXattr = "user.lockfs.recover"
+	BreakXattr   = "user.lockfs.break"
+)
+
+// BreakRequest is the value of BreakXattr: the arguments of Break.
+type BreakRequest struct {
+	Record string `json:"record"`
+	Force  bool   `json:"force,omitempty"`
+}
+
 // State says whether a directory is locked.
 type State string
 
@@ -30,6 +45,10 @@ type Status struct {
 	// Verdict is alive, dead, foreign or unknown; Reason says why.
 	Verdict string `json:"verdict,omitempty"`
 	Reason  string `json:"reason,omitempty"`
+	// SharedMachine: another host has this host's machine identity.
+	SharedMachine bool `json:"shared_machine,omitempty"`
+	// Copied: the record was written long before it came to where it stands.
+	Copied bool `json:"copied,omitempty"`
 	// Since and Cause are what the holder wrote down for people.
 	Since time.Time `json:"since,omitzero"`
 	Cause Cause     `json:"cause,omitzero"`

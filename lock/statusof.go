@@ -2,6 +2,7 @@ package lock
 
 import (
 	"strings"
+	"time"
 
 	"github.com/lockfs/lockfs/procid"
 )
@@ -27,10 +28,10 @@ func StatusOf(d Dir, path string, judge Judge) (Status, error) {
 	switch s.state {
 	case Odd:
 		st.Entries, st.Reason = s.entries, s.why
-		st.Hint = "nobody can judge this: see what stands in " + path + "/" + lockName + ", and remove what is no lock"
 	case Held, Stale:
 		st.describe(d, s)
 	}
+	st.Advise(path)
 	return st, nil
 }
 
@@ -43,14 +44,30 @@ func (st *Status) describe(d Dir, s sight) {
 		n := parseNote(target)
 		st.Cause, st.Since = n.Cause, n.Since
 	}
-	switch {
-	case s.state == Stale:
-		st.Hint = "the next take on this host recovers it"
-	case s.judgement.SharedMachine:
-		st.Hint = "another host has this host's machine-id: set LOCKFS_HOST_ID on both"
-	default:
-		st.Hint = "wait for it; if its host never comes back, an operator must break it"
+	st.Copied = copied(d, s.rec, st.Since)
+	st.SharedMachine = s.judgement.SharedMachine
+}
+
+// dater is a directory that can tell when a name of it was last modified, and
+// when anything of it was last changed, by the server's clock.
+type dater interface {
+	Times(name string) (modified, changed time.Time, err error)
+}
+
+// copySlack is how much later than it was written a record that was never
+// copied may seem to be: the clocks of two hosts, and a recovery's rename.
+const copySlack = 10 * time.Minute
+
+// copied reports whether the record seems to have come to where it stands long
+// after it was written: by a copy of the tree (cp, rsync), or from a backup.
+// It is a hint to people.
+func copied(d Dir, r record, since time.Time) bool {
+	t, ok := d.(dater)
+	if !ok || since.IsZero() {
+		return false
 	}
+	modified, changed, err := t.Times(r.inLock())
+	return err == nil && (modified.Sub(since) > copySlack || changed.Sub(modified) > copySlack)
 }
 
 // verdictName is the verdict as Status shows it.
@@ -65,4 +82,45 @@ func verdictName(v procid.Verdict) string {
 	default:
 		return "unknown"
 	}
+}
+
+// Advise sets the path by which whoever asks reaches the directory, and the
+// hint, whose command is for that path.
+func (st *Status) Advise(path string) {
+	st.Path = path
+	dir := quote(path)
+	switch {
+	case st.State == Odd && len(st.Entries) == 0:
+		st.Hint = "nobody can judge this: look at " + quote(path+"/"+lockName) + ", and remove it if it is no lock of yours"
+	case st.State == Odd:
+		st.Hint = "nobody can judge this; to remove a name that you know to be nobody's: lockfs break " + dir + " " + quote(st.Entries[0])
+		if looksLikeRecord(st.Entries[0]) {
+			st.Hint += " --force"
+		}
+	case st.State == Stale:
+		st.Hint = "the next write on this host recovers it, or now: lockfs recover " + dir
+	case st.SharedMachine:
+		st.Hint = "another host has this host's machine-id: set LOCKFS_HOST_ID to a distinct value on both"
+	case st.Copied && st.Verdict == verdictName(procid.Alive):
+		st.Hint = "this looks like a copy of the lock, made with its directory; if it is: lockfs break --force " + dir + " " + st.Record
+	case st.Copied:
+		st.Hint = "this looks like a copy of the lock, made with its directory; if it is: lockfs break " + dir + " " + st.Record
+	case st.State == Held && st.Verdict == verdictName(procid.Alive):
+		st.Hint = "wait for it, or end the job that holds it"
+	case st.State == Held:
+		st.Hint = "wait for it; if host " + st.Host + " never comes back: lockfs break " + dir + " " + st.Record
+	default:
+		st.Hint = ""
+	}
+}
+
+// quote writes a word as a shell reads it.
+func quote(s string) string {
+	plain := func(c rune) bool {
+		return isHostByte(byte(c)) && c < 0x80 || strings.ContainsRune("/,:+=@%", c)
+	}
+	if s != "" && strings.TrimLeftFunc(s, plain) == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

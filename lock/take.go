@@ -20,7 +20,14 @@ type attempt struct {
 	stood bool
 	// unsure: a rename of the candidate had an outcome that is not known.
 	unsure bool
+	// barred is how many tries in a row an empty lock directory has kept out
+	// that only its owner may remove.
+	barred uint8
 }
+
+// barredMost bounds barred: a release removes the directory right after the
+// record, so that one that stays was left by a crash.
+const barredMost = 8
 
 // rebuilds bounds how often one try builds a new candidate because the old
 // one was taken away from it.
@@ -63,14 +70,14 @@ func (a *attempt) try() (record, error) {
 // taken hands over the record of a lock that was taken.
 func (a *attempt) taken() record {
 	r := a.rec
-	a.rec, a.stood, a.unsure = record{}, false, false
+	*a = attempt{h: a.h, d: a.d, cause: a.cause}
 	return r
 }
 
 // forget is for a candidate that is gone.
 func (a *attempt) forget() {
 	drop(a.rec)
-	a.rec, a.stood, a.unsure = record{}, false, false
+	*a = attempt{h: a.h, d: a.d, cause: a.cause}
 }
 
 // publish renames the candidate onto the lock. again asks for one more try.
@@ -110,13 +117,35 @@ func (a *attempt) verify() (again bool, err error) {
 	return true, a.h.removeEmpty(a.d)
 }
 
-// makeRoom is for a sticky parent, in which the empty lock directory of
-// another user can't be replaced: it is removed as its owner.
+// makeRoom is for a sticky parent, where a rename onto another user's directory
+// is refused before anybody asks whether that is empty (may_delete in
+// fs/namei.c): it is removed as its owner, which fails if the lock is held.
 func (a *attempt) makeRoom(cause error) (again bool, err error) {
 	switch err := a.d.Rmdir(lockName); {
 	case err == nil:
 		return true, nil
-	case held(err):
+	case held(err), absent(err): // or was held, when the rename was refused
+		return false, errHeld
+	case refused(err):
+		return a.waitForOwner(cause)
+	default:
+		return a.settle(cause)
+	}
+}
+
+// waitForOwner is for who can't act as the owner of the lock directory, as an
+// ordinary user's process: he waits while the lock is held, and a little longer
+// for the owner to remove the directory.
+func (a *attempt) waitForOwner(cause error) (again bool, err error) {
+	names, err := a.d.List(lockName)
+	switch {
+	case absent(err), len(names) > 0:
+		a.barred = 0
+		return false, errHeld
+	case err != nil:
+		return a.settle(errors.Join(cause, err))
+	case a.barred+1 < barredMost:
+		a.barred++
 		return false, errHeld
 	default:
 		return a.settle(cause)
@@ -173,6 +202,18 @@ func (a *attempt) build() (again bool, err error) {
 		return absent(err) && !a.built(), failed
 	}
 	return false, nil
+}
+
+// stand makes the candidate, if there is none, before it is tried to publish
+// it: others see by it that somebody waits.
+func (a *attempt) stand() error {
+	if !a.built() {
+		if again, err := a.build(); err != nil && !again {
+			return err
+		}
+	}
+	a.stood = a.built()
+	return nil
 }
 
 // listed reports whether the candidate may be there.

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/lockfs/lockfs/procid"
 )
 
 // A wait's pauses grow with it, so that a short one is not prolonged by much
@@ -63,6 +65,7 @@ func (m *Manager) finish(e *entry, t *tenure) {
 		t.place.Released(lost)
 	}
 	drop(t.rec)
+	m.goesOn(t)
 	closed := t.dir.Close()
 	m.mu.Lock()
 	e.owner = nil
@@ -141,7 +144,10 @@ func (m *Manager) take(e *entry) {
 		return
 	}
 	a := m.holder.newAttempt(d, w.r.Cause)
-	rec, err := m.seek(e, w, a)
+	rec, err := record{}, m.giveWay(e, w, a)
+	if err == nil {
+		rec, err = m.seek(e, w, a)
+	}
 	if err == nil {
 		m.grant(e, w, d, rec)
 		return
@@ -163,9 +169,9 @@ var errLeft = errors.New("the waiter has left")
 // not that the lock is held.
 func (m *Manager) seek(e *entry, w *waiter, a *attempt) (record, error) {
 	began := time.Now()
-	var told told
+	var seen sights
 	for {
-		rec, next, err := m.round(e, w, a, &told)
+		rec, next, err := m.round(e, w, a, &seen)
 		switch {
 		case next == unfreed:
 			m.finishFreeing(w.r, a.d, rec, err)
@@ -177,18 +183,51 @@ func (m *Manager) seek(e *entry, w *waiter, a *attempt) (record, error) {
 		case next == again:
 			continue
 		}
-		t := time.NewTimer(pause(time.Since(began)))
-		select {
-		case <-t.C:
-		case <-e.wake:
-		case <-m.stop.Done():
-		}
-		t.Stop()
+		m.rest(e, pause(time.Since(began)))
 	}
 }
 
-// told is what a wait has told people of.
-type told struct{ odd, cloned bool }
+// rest waits for d, or until something has changed for the entry.
+func (m *Manager) rest(e *entry, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-e.wake:
+	case <-m.stop.Done():
+	}
+}
+
+// waits reports whether w still waits for the entry's lock.
+func (m *Manager) waits(e *entry, w *waiter) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Contains(e.waiters, w)
+}
+
+// sights is what a wait has seen.
+type sights struct {
+	// odd and cloned: people were told of it.
+	odd, cloned bool
+	// by is the holder at the last look, and skips for how many more tries
+	// that will do.
+	by    procid.ID
+	skips int
+}
+
+// looksSkipped is how many tries follow a look that showed a live holder. The
+// try decides, and is one request; the look is three, and serves to see a
+// stale lock, which this host knows of itself, and to tell people who holds.
+const looksSkipped = 3
+
+// skips reports whether the next look can wait, and counts it.
+func (m *Manager) skips(s *sights) bool {
+	if s.skips == 0 || m.holder.judge(s.by).Stale() {
+		return false
+	}
+	s.skips--
+	return true
+}
 
 // turn is how a round of a wait ends.
 type turn uint8
@@ -202,13 +241,19 @@ const (
 
 // round tries once to take the lock, and sees to whatever keeps it out. All
 // that the wait keeps from one round to the next is in a and seen.
-func (m *Manager) round(e *entry, w *waiter, a *attempt, seen *told) (record, turn, error) {
+func (m *Manager) round(e *entry, w *waiter, a *attempt, seen *sights) (record, turn, error) {
 	rec, err := a.try()
 	if err == nil {
 		return rec, got, nil
 	}
 	if !errors.Is(err, errHeld) {
 		return record{}, wait, err
+	}
+	if m.skips(seen) {
+		if !m.waits(e, w) {
+			return record{}, wait, errLeft
+		}
+		return record{}, wait, nil
 	}
 	s, err := m.holder.look(a.d)
 	if err != nil {
@@ -242,6 +287,9 @@ func (m *Manager) round(e *entry, w *waiter, a *attempt, seen *told) (record, tu
 	}
 	if !m.keptOut(e, w, s) {
 		return record{}, wait, errLeft
+	}
+	if s.state == Held {
+		seen.by, seen.skips = s.rec.holder, looksSkipped
 	}
 	return record{}, wait, nil
 }

@@ -16,7 +16,7 @@ const (
 	exitOdd     = 70 // a lock directory is in a state that lockfs never makes
 	exitCreate  = 73 // the mount cannot be made
 	exitIO      = 74 // an I/O error, or an outcome that is unknown
-	exitHeld    = 75 // held or in use
+	exitHeld    = 75 // held or in use, or changed hands
 	exitLost    = 76 // the lock was lost
 	exitRefused = 77 // not permitted
 	// As shells have it: 128 and the number of the signal.
@@ -56,7 +56,7 @@ func exitCode(err error) int {
 		return exitOdd
 	case errors.Is(err, lock.ErrLost):
 		return exitLost
-	case errors.As(err, &held), errors.Is(err, syscall.EBUSY):
+	case errors.As(err, &held), errors.Is(err, syscall.EBUSY), errors.Is(err, lock.ErrOutdated):
 		return exitHeld
 	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EACCES):
 		return exitRefused

@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
-	"github.com/lockfs/lockfs/internal/cred"
 	"github.com/lockfs/lockfs/lock"
 	"github.com/lockfs/lockfs/procid"
 )
@@ -54,66 +51,12 @@ never makes.`,
 
 // statusOf looks at the lock that protects path.
 func statusOf(path string, judge lock.Judge) (lock.Status, error) {
-	path, err := filepath.Abs(path)
+	p, err := openPlace(path)
 	if err != nil {
 		return lock.Status{}, err
 	}
-	fd, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if errors.Is(err, unix.ENOTDIR) {
-		path = filepath.Dir(path)
-		fd, err = unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	}
-	if err != nil {
-		return lock.Status{}, fmt.Errorf("%s: %w", path, err)
-	}
-	defer unix.Close(fd)
-
-	var fs unix.Statfs_t
-	if err := unix.Fstatfs(fd, &fs); err != nil {
-		return lock.Status{}, fmt.Errorf("%s: statfs: %w", path, err)
-	}
-	if fs.Type == unix.FUSE_SUPER_MAGIC {
-		st, err := mountStatus(fd, path)
-		// Another FUSE file system has no such attribute.
-		if !errors.Is(err, unix.ENODATA) && !errors.Is(err, unix.ENOTSUP) && !errors.Is(err, unix.ENOSYS) {
-			return st, err
-		}
-	}
-	d, err := lock.OpenDir(fd, cred.Own())
-	if err != nil {
-		return lock.Status{}, fmt.Errorf("%s: %w", path, err)
-	}
-	st, err := lock.StatusOf(d, path, judge)
-	if err != nil {
-		err = fmt.Errorf("%s: %w", path, err)
-	}
-	return st, errors.Join(err, d.Close())
-}
-
-// mountStatus asks the daemon of a lockfs mount for the status of the
-// directory that fd is open on.
-func mountStatus(fd int, path string) (lock.Status, error) {
-	// The descriptor, not the path: what was looked at is what is asked.
-	name := fmt.Sprintf("/proc/self/fd/%d", fd)
-	buf := make([]byte, 4096)
-	for {
-		n, err := unix.Getxattr(name, lock.StatusXattr, buf)
-		if errors.Is(err, unix.ERANGE) {
-			buf = make([]byte, 2*len(buf))
-			continue
-		}
-		if err != nil {
-			return lock.Status{}, fmt.Errorf("%s: %s: %w", path, lock.StatusXattr, err)
-		}
-		var st lock.Status
-		if err := json.Unmarshal(buf[:n], &st); err != nil {
-			return lock.Status{}, fmt.Errorf("%s: %s: %w", path, lock.StatusXattr, err)
-		}
-		if st.Path == "" {
-			st.Path = path
-		}
-		return st, nil
-	}
+	defer p.close()
+	return p.status(judge)
 }
 
 // printStatus writes a status for people, or as JSON for programs.

@@ -30,7 +30,24 @@ func (thisHost) hasOpen(tid int, dev, ino uint64) bool { return procid.HasOpen(t
 
 // requests asks for the locks of places in the caller's name.
 func (g *Gate) requests(c Caller, places []lock.Place) []lock.Request {
-	// A caller that can't be seen is a job of its own, of no known program.
+	job, cause := g.describe(c)
+	alone := g.host.alone(c.TID)
+	reqs := make([]lock.Request, len(places))
+	for i, p := range places {
+		reqs[i] = lock.Request{Place: p, Job: job, Cause: cause, Alone: alone}
+	}
+	return reqs
+}
+
+// Cause says who the caller is.
+func (g *Gate) Cause(c Caller) lock.Cause {
+	_, cause := g.describe(c)
+	return cause
+}
+
+// describe says of which job the caller is, and who he is for people. One that
+// can't be seen is a job of its own, of no known program.
+func (g *Gate) describe(c Caller) (procid.Job, lock.Cause) {
 	job, err := g.host.jobOf(g.jobs, c.TID, c.Cred.UID)
 	if err != nil {
 		g.log.WithError(err).Debug("a caller is a job of its own")
@@ -39,10 +56,5 @@ func (g *Gate) requests(c Caller, places []lock.Place) []lock.Request {
 	if cause.Program, cause.PID, err = g.host.program(c.TID); err != nil {
 		g.log.WithError(err).Debug("a caller's program is not known")
 	}
-	alone := g.host.alone(c.TID)
-	reqs := make([]lock.Request, len(places))
-	for i, p := range places {
-		reqs[i] = lock.Request{Place: p, Job: job, Cause: cause, Alone: alone}
-	}
-	return reqs
+	return job, cause
 }

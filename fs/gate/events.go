@@ -82,6 +82,8 @@ func tell(e lock.Event) (logrus.Level, string) {
 		return level, "gave up waiting for the lock of " + e.Path
 	case lock.EventRecovered:
 		return logrus.WarnLevel, fmt.Sprintf("recovered the lock of %s from the dead %s", e.Path, e.Holder)
+	case lock.EventBroken:
+		return logrus.WarnLevel, fmt.Sprintf("broke the lock of %s for an operator", e.Path)
 	case lock.EventLost:
 		return logrus.ErrorLevel, fmt.Sprintf("the lock of %s was taken away: what is written there under it now fails", e.Path)
 	case lock.EventOdd:
