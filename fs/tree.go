@@ -27,6 +27,7 @@ type tree struct {
 	locks  *lock.Manager
 	gate   *gate.Gate
 	log    *logrus.Logger
+	held   HeldLog
 	events func(lock.Event)
 	idle   *idleDirs
 	// dev is the device number of the mount itself, set before it serves.

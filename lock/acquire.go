@@ -25,7 +25,13 @@ type waiter struct {
 	// done receives one outcome, sent by whoever takes the waiter off its
 	// entry's list.
 	done chan outcome
+	// behind is who was last seen to keep it out. The manager's mutex guards it.
+	behind keeper
 }
+
+// keeper is the holder of a lock as a waiter sees him: in words, and by the id
+// of his record.
+type keeper struct{ by, record string }
 
 type outcome struct {
 	hold *Hold
@@ -65,8 +71,11 @@ func (m *Manager) Acquire(ctx context.Context, r Request) (*Hold, error) {
 	}
 	w := &waiter{r: r, since: time.Now(), done: make(chan outcome, 1)}
 	e.waiters = append(e.waiters, w)
-	if t := e.owner; t != nil && t.uses == 0 && !t.ending {
-		t.end() // another job waits: the linger is over
+	if t := e.owner; t != nil {
+		w.behind = t.keeper()
+		if t.uses == 0 && !t.ending {
+			t.end() // another job waits: the linger is over
+		}
 	}
 	m.kick(e)
 	m.mu.Unlock()
@@ -91,6 +100,9 @@ func (t *tenure) by() string {
 	return fmt.Sprintf("%s of this host (%s, process %d)", t.job, t.cause.Program, t.cause.PID)
 }
 
+// keeper is the tenure as others see it.
+func (t *tenure) keeper() keeper { return keeper{t.by(), t.rec.id()} }
+
 // await waits for the outcome of w, which stands in e's list.
 func (m *Manager) await(ctx context.Context, e *entry, w *waiter) (*Hold, error) {
 	var limit <-chan time.Time
@@ -104,20 +116,13 @@ func (m *Manager) await(ctx context.Context, e *entry, w *waiter) (*Hold, error)
 	defer tell.Stop()
 	stuck := time.NewTicker(m.stuckAfter)
 	defer stuck.Stop()
-	told := false
 	for {
 		select {
 		case o := <-w.done:
-			if told {
-				m.tell(w, map[bool]EventKind{true: EventGot, false: EventGaveUp}[o.err == nil], "", o.err)
-			}
+			m.tellEnd(w, o.err)
 			return o.hold, o.err
 		case <-tell.C:
-			told = true
-			m.mu.Lock()
-			by, _ := e.keptBy(w.r.Job)
-			m.mu.Unlock()
-			m.tell(w, EventWaiting, by, nil)
+			m.tell(w, EventWaiting, nil)
 			pause = min(2*pause, tellRarely)
 			tell.Reset(pause)
 		case <-stuck.C:
@@ -135,8 +140,24 @@ func (m *Manager) await(ctx context.Context, e *entry, w *waiter) (*Hold, error)
 	}
 }
 
-func (m *Manager) tell(w *waiter, kind EventKind, by string, err error) {
-	m.events(Event{Kind: kind, Path: w.r.Place.Path, Cause: w.r.Cause, Holder: by, Elapsed: time.Since(w.since), Err: err})
+// tell tells of w's wait, and whom it is or was for.
+func (m *Manager) tell(w *waiter, kind EventKind, err error) {
+	m.mu.Lock()
+	b := w.behind
+	m.mu.Unlock()
+	m.events(Event{Kind: kind, Path: w.r.Place.Path, Cause: w.r.Cause, Holder: b.by, HolderRecord: b.record,
+		Elapsed: time.Since(w.since), Err: err})
+}
+
+// tellEnd tells of the end of w's wait, if that was not brief.
+func (m *Manager) tellEnd(w *waiter, err error) {
+	switch {
+	case time.Since(w.since) < BriefWait:
+	case err == nil:
+		m.tell(w, EventGot, nil)
+	default:
+		m.tell(w, EventGaveUp, err)
+	}
 }
 
 // leave ends w's wait with err, or with who keeps it out if err is nil, unless

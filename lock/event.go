@@ -7,11 +7,21 @@ type EventKind string
 
 // What a manager tells of.
 const (
+	// EventTook: this process has taken the lock as Record, for a wait that
+	// has lasted Elapsed.
+	EventTook EventKind = "took"
+	// EventHeld: a lock has been in use for Elapsed. It is told once.
+	EventHeld EventKind = "held"
+	// EventReleased: the lock that was taken as Record, Elapsed ago, has been
+	// released; Server is how long that took.
+	EventReleased EventKind = "released"
 	// EventWaiting: a job has been waiting for Elapsed.
 	EventWaiting EventKind = "waiting"
-	// EventGot: a wait that was told of has ended with the lock.
+	// EventGot: a wait has ended with the lock. One of less than [BriefWait]
+	// is not told of.
 	EventGot EventKind = "got"
-	// EventGaveUp: a wait that was told of has ended without it; Err says why.
+	// EventGaveUp: a wait has ended without it; Err says why. One of less than
+	// [BriefWait] is not told of.
 	EventGaveUp EventKind = "gave up"
 	// EventRecovered: the lock of a dead process of this host was recovered.
 	EventRecovered EventKind = "recovered"
@@ -36,17 +46,26 @@ const (
 	EventUnswept EventKind = "unswept"
 )
 
-// Event is something that people should know of.
+// BriefWait is how long a wait is at least that its end is told of.
+const BriefWait = 50 * time.Millisecond
+
+// Event is something that people may want to know of.
 type Event struct {
 	Kind EventKind
 	Path string
 	// Cause is whose take or wait it is.
 	Cause Cause
-	// Holder says in words who holds, held or took the lock.
-	Holder string
+	// Record names this process's own lock: the host, the process and the
+	// nonce of its record.
+	Record string
+	// Holder says in words who holds, held or took the lock; HolderRecord
+	// names the record that said so, as Record does.
+	Holder, HolderRecord string
 	// Reason says in words why the holder was, or was not, recovered.
 	Reason string
-	// Elapsed is how long a wait has lasted.
+	// Elapsed is how long a wait has lasted, or a lock been held.
 	Elapsed time.Duration
-	Err     error
+	// Server is how long the file server took for what is told of.
+	Server time.Duration
+	Err    error
 }

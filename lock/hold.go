@@ -28,6 +28,8 @@ type tenure struct {
 	alone map[int]int
 	// moved is when something was last done under the lock.
 	moved time.Time
+	// told: people know that it lasts.
+	told bool
 	// err is why the lock no longer stands under its holds.
 	err error
 	// ending: the worker is to release the lock, or does.
@@ -35,6 +37,30 @@ type tenure struct {
 	linger *time.Timer
 	// ended is closed when the lock was released.
 	ended chan struct{}
+}
+
+// event begins an event about the tenure.
+func (t *tenure) event(kind EventKind) Event {
+	return Event{Kind: kind, Path: t.place.Path, Cause: t.cause, Record: t.rec.id(), Elapsed: t.m.holder.now().Sub(t.since)}
+}
+
+// took is the event of the tenure's beginning, after w's wait.
+func (t *tenure) took(w *waiter) Event {
+	ev := t.event(EventTook)
+	ev.Elapsed = time.Since(w.since)
+	return ev
+}
+
+// lasts tells, once, of a tenure that has lasted a round of the verifier.
+func (t *tenure) lasts() {
+	ev := t.event(EventHeld)
+	t.m.mu.Lock()
+	tell := !t.told && !t.ending && ev.Elapsed >= VerifyEvery
+	t.told = t.told || tell
+	t.m.mu.Unlock()
+	if tell {
+		t.m.events(ev)
+	}
 }
 
 // fail makes the holds' Err say err. m.mu is held.
@@ -200,6 +226,7 @@ func (m *Manager) verifier() {
 			if err := m.verify(t); err != nil {
 				m.events(Event{Kind: EventUnverified, Path: t.place.Path, Cause: t.cause, Err: err})
 			}
+			t.lasts()
 			if m.stop.Err() != nil {
 				return
 			}

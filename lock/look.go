@@ -86,3 +86,11 @@ func (s sight) by() string {
 	}
 	return s.rec.String()
 }
+
+// id is that of the holder's record; "" if nobody can be named.
+func (s sight) id() string {
+	if s.state != Held && s.state != Stale {
+		return ""
+	}
+	return s.rec.id()
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -32,12 +33,15 @@ func (s *site) event(e Event) {
 	s.seen = append(s.seen, e)
 }
 
-// kinds are the kinds of the events so far.
+// kinds are the kinds of the events so far, but for those of each take and
+// each release.
 func (s *site) kinds() (kinds []EventKind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.seen {
-		kinds = append(kinds, e.Kind)
+		if e.Kind != EventTook && e.Kind != EventReleased {
+			kinds = append(kinds, e.Kind)
+		}
 	}
 	return kinds
 }
@@ -228,7 +232,7 @@ func TestWaitsEnd(t *testing.T) {
 		if d := time.Since(began); d != 8*time.Second {
 			t.Errorf("a wait of 8s took %v", d)
 		}
-		if k := s.kinds(); !slices.Equal(k, []EventKind{EventWaiting, EventGaveUp}) {
+		if k := s.kinds(); !slices.Equal(k, []EventKind{EventWaiting, EventHeld, EventGaveUp}) {
 			t.Errorf("told %v", k)
 		}
 		// A wait that is cancelled.
@@ -255,6 +259,32 @@ func TestWaitsEnd(t *testing.T) {
 		s.close(mine)
 		s.close(theirs)
 		d.empty(t)
+	})
+}
+
+// Who held and who waited, when and for whom, can be told from the events.
+func TestEventsTellOfTakesAndReleases(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *site) {
+		d := newMemFS()
+		mine, theirs := s.process(1, 0), s.process(2, 0)
+		h := acquire(t, theirs, Request{Place: d.place(1), Job: job(t, 1), Wait: Forever})
+		time.AfterFunc(12*time.Second, h.Release)
+		acquire(t, mine, Request{Place: d.place(1), Job: job(t, 2), Wait: Forever}).Release()
+		s.close(mine)
+		s.close(theirs)
+		var got []string
+		for _, e := range s.seen {
+			of := func(record string) string { return strings.Split(record+",,", ",")[1] }
+			got = append(got, fmt.Sprintf("%s %s<%s %v", e.Kind, of(e.Record), of(e.HolderRecord), e.Elapsed.Truncate(2*time.Second)))
+		}
+		want := []string{"took 2< 0s", "waiting <2 2s", "held 2< 4s", "waiting <2 8s", "released 2< 12s",
+			"took 1< 12s", "got <2 12s", "released 1< 0s"}
+		if !slices.Equal(got, want) {
+			t.Errorf("told %q, want %q", got, want)
+		}
+		if a, b := s.seen[0].Record, s.seen[1].HolderRecord; a != b || a != s.seen[4].Record {
+			t.Errorf("one record has the names %q, %q, %q", a, b, s.seen[4].Record)
+		}
 	})
 }
 
@@ -518,7 +548,7 @@ func TestLossAtTheRelease(t *testing.T) {
 		d.mu.Unlock()
 		h.Release()
 		synctest.Wait()
-		if k := s.kinds(); !slices.Equal(k, []EventKind{EventLost}) || s.seen[0].Holder != "nobody" {
+		if k := s.kinds(); !slices.Equal(k, []EventKind{EventLost}) || s.seen[len(s.seen)-1].Holder != "nobody" {
 			t.Errorf("told %+v", s.seen)
 		}
 		h = acquire(t, m, r)
@@ -632,7 +662,7 @@ func TestAClonesLockIsSaid(t *testing.T) {
 		if !errors.Is(err, syscall.EBUSY) {
 			t.Errorf("Acquire = %v", err)
 		}
-		if k := s.kinds(); !slices.Equal(k, []EventKind{EventCloned}) {
+		if k := s.kinds(); !slices.Equal(k, []EventKind{EventCloned, EventGaveUp}) {
 			t.Errorf("told %v", k)
 		}
 		theirs.Release()

@@ -42,6 +42,12 @@ func (r record) name() string {
 		id.PID, id.Start, id.PIDNS, id.TimeNS, id.Fingerprint, r.nonce)
 }
 
+// id tells the record from every other one, and is shorter than its name: the
+// host, the process and the nonce.
+func (r record) id() string {
+	return fmt.Sprintf("%s,%d,%016x", hostForName(r.holder.Host), r.holder.PID, r.nonce)
+}
+
 func (r record) candidate() string { return candidatePrefix + r.name() }
 
 func (r record) inLock() string { return lockName + "/" + r.name() }

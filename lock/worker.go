@@ -78,6 +78,7 @@ func (m *Manager) finish(e *entry, t *tenure) {
 
 // release removes the lock from the server.
 func (m *Manager) release(t *tenure) {
+	began := time.Now()
 	err := m.holder.release(t.dir, t.rec)
 	if errors.Is(err, ErrLost) {
 		m.mu.Lock()
@@ -86,12 +87,17 @@ func (m *Manager) release(t *tenure) {
 		m.lost(t)
 		return
 	}
-	m.insist(t.place.Path, t.cause, err, func() error { return m.holder.remove(t.dir, t.rec) })
+	if m.insist(t.place.Path, t.cause, err, func() error { return m.holder.remove(t.dir, t.rec) }) {
+		ev := t.event(EventReleased)
+		ev.Server = time.Since(began)
+		m.events(ev)
+	}
 }
 
 // insist repeats f, which failed with err, until it succeeds. After Close it
 // is tried for a while only: the next process of this host sees a dead holder.
-func (m *Manager) insist(path string, cause Cause, err error, f func() error) {
+// It reports whether f has succeeded.
+func (m *Manager) insist(path string, cause Cause, err error, f func() error) bool {
 	began := time.Now()
 	for told := false; err != nil; err = f() {
 		if !told {
@@ -99,21 +105,23 @@ func (m *Manager) insist(path string, cause Cause, err error, f func() error) {
 			told = true
 		}
 		if m.stop.Err() != nil && time.Since(began) > removeMost {
-			return
+			return false
 		}
 		time.Sleep(pause(time.Since(began)))
 	}
+	return true
 }
 
 // lost tells who holds the lock that was taken away.
 func (m *Manager) lost(t *tenure) {
-	ev := Event{Kind: EventLost, Path: t.place.Path, Cause: t.cause, Err: ErrLost}
+	ev := t.event(EventLost)
+	ev.Err = ErrLost
 	if s, err := m.holder.look(t.dir); err == nil {
 		switch s.state {
 		case Free:
 			ev.Holder = "nobody"
 		default:
-			ev.Holder = s.by()
+			ev.Holder, ev.HolderRecord = s.by(), s.id()
 		}
 	}
 	m.events(ev)
@@ -302,7 +310,7 @@ func (m *Manager) recoverStale(r Request, d Dir, s sight) (record, turn, error) 
 		return mine, unfreed, err
 	}
 	drop(mine)
-	ev := Event{Kind: EventRecovered, Path: r.Place.Path, Cause: r.Cause, Holder: s.by(), Reason: s.judgement.Reason}
+	ev := Event{Kind: EventRecovered, Path: r.Place.Path, Cause: r.Cause, Holder: s.by(), HolderRecord: s.id(), Reason: s.judgement.Reason}
 	m.events(ev)
 	if unsynced != nil {
 		ev.Kind, ev.Err = EventUnsynced, unsynced
@@ -335,6 +343,7 @@ func (m *Manager) keptOut(e *entry, w *waiter, s sight) bool {
 		e.by += " (" + s.judgement.Reason + ")"
 	}
 	e.waiters = slices.DeleteFunc(e.waiters, func(w *waiter) bool {
+		w.behind = keeper{e.by, s.id()}
 		if w.r.Wait != 0 {
 			return false
 		}
@@ -362,6 +371,7 @@ func (m *Manager) grant(e *entry, w *waiter, d Dir, rec record) {
 	}
 	t := &tenure{m: m, e: e, rec: rec, dir: d, place: w.r.Place, job: w.r.Job, cause: w.r.Cause,
 		since: m.holder.now(), alone: map[int]int{}, moved: time.Now(), ended: make(chan struct{})}
+	m.events(t.took(w))
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e.owner, e.by = t, ""
@@ -380,6 +390,7 @@ func (m *Manager) grant(e *entry, w *waiter, d Dir, rec record) {
 			o.done <- outcome{err: &HeldError{Path: t.place.Path, By: t.by()}}
 			return true
 		default:
+			o.behind = t.keeper()
 			return false
 		}
 	})

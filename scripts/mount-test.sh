@@ -84,7 +84,7 @@ waits() { "$work/lockfs" status --json "$mnt/D" | grep -q '"waiters"'; }
 ended() { ! kill -0 "$1" 2>/dev/null; }
 
 (cd "$top" && go build -o "$work/lockfs" ./cmd/lockfs)
-did "built $("$work/lockfs" version)"
+did "built $("$work/lockfs" version | head -n 1)"
 mkdir "$tree/D"
 start
 did "mounted $tree at $mnt"

@@ -34,7 +34,7 @@ var errTold = errors.New("")
 // background starts the daemon of a mount and returns when the mount serves,
 // or with the code that the daemon ended with. A signal that ends this process
 // ends the daemon.
-func background(r mountRequest) error {
+func background(r *mountRequest) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer signal.Stop(signals)

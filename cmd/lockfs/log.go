@@ -18,6 +18,9 @@ func (f *logFlags) add(flags *pflag.FlagSet) {
 
 var defaultLogFlags = logFlags{level: "info", format: "text"}
 
+// logTime is RFC 3339 with the milliseconds that an order of events needs.
+const logTime = "2006-01-02T15:04:05.000Z07:00"
+
 // logger returns a logger that writes to w.
 func (f *logFlags) logger(w io.Writer) (*logrus.Logger, error) {
 	log := logrus.New()
@@ -29,9 +32,9 @@ func (f *logFlags) logger(w io.Writer) (*logrus.Logger, error) {
 	log.SetLevel(level)
 	switch f.format {
 	case "text":
-		log.SetFormatter(&logrus.TextFormatter{FullTimestamp: true, DisableColors: true})
+		log.SetFormatter(&logrus.TextFormatter{FullTimestamp: true, TimestampFormat: logTime, DisableColors: true})
 	case "json":
-		log.SetFormatter(&logrus.JSONFormatter{})
+		log.SetFormatter(&logrus.JSONFormatter{TimestampFormat: logTime})
 	default:
 		return nil, usage("--log-format: %q is neither text nor json", f.format)
 	}

@@ -12,32 +12,56 @@ import (
 // longWait is how long a wait is before it is a warning.
 const longWait = time.Minute
 
+// brief is how short a hold or a wait is whose end is told at the debug level
+// only. A wait that lasts longer was told of while it lasted.
+const brief = 3 * time.Second
+
 // Logger returns a receiver of a lock manager's events that writes each as one
-// entry of log. All entries name things alike: dir, holder, program, pid, user,
-// job, mount, elapsed, reason, error; a field that says nothing is left out.
+// entry of log. All entries name things alike: event (its kind), dir, record,
+// holder, holder_record, program, pid, user, job, mount, elapsed, server,
+// reason, error; a field that says nothing is left out. At the info level the
+// log has what lasts some seconds, at the debug level each take and release.
 func Logger(log *logrus.Logger) func(lock.Event) {
 	return func(e lock.Event) {
-		l := entry(log, e.Path, e.Cause)
-		if e.Holder != "" {
-			l = l.WithField("holder", e.Holder)
+		level, text := tell(e)
+		if !log.IsLevelEnabled(level) {
+			return
 		}
-		if e.Reason != "" {
-			l = l.WithField("reason", e.Reason)
+		l := entry(log, e.Path, e.Cause).WithField("event", string(e.Kind))
+		for key, v := range map[string]string{"record": e.Record, "holder": e.Holder, "holder_record": e.HolderRecord, "reason": e.Reason} {
+			if v != "" {
+				l = l.WithField(key, v)
+			}
 		}
-		if e.Elapsed > 0 {
-			l = l.WithField("elapsed", e.Elapsed.Round(time.Millisecond).String())
+		for key, d := range map[string]time.Duration{"elapsed": e.Elapsed, "server": e.Server} {
+			if d > 0 {
+				l = l.WithField(key, d.Round(time.Millisecond).String())
+			}
 		}
 		if e.Err != nil {
 			l = l.WithError(e.Err)
 		}
-		level, text := tell(e)
 		l.Log(level, text)
 	}
+}
+
+// lasting is the level of the end of what has lasted for d.
+func lasting(d time.Duration) logrus.Level {
+	if d < brief {
+		return logrus.DebugLevel
+	}
+	return logrus.InfoLevel
 }
 
 // tell returns how bad an event is, and what it says.
 func tell(e lock.Event) (logrus.Level, string) {
 	switch e.Kind {
+	case lock.EventTook:
+		return logrus.DebugLevel, "took the lock of " + e.Path
+	case lock.EventHeld:
+		return logrus.InfoLevel, fmt.Sprintf("the lock of %s is in use for %s", e.Path, e.Elapsed.Round(time.Second))
+	case lock.EventReleased:
+		return lasting(e.Elapsed), fmt.Sprintf("released the lock of %s after %s", e.Path, e.Elapsed.Round(time.Millisecond))
 	case lock.EventWaiting:
 		level := logrus.InfoLevel
 		if e.Elapsed >= longWait {
@@ -49,9 +73,13 @@ func tell(e lock.Event) (logrus.Level, string) {
 		}
 		return level, text
 	case lock.EventGot:
-		return logrus.InfoLevel, fmt.Sprintf("got the lock of %s after %s", e.Path, e.Elapsed.Round(time.Second))
+		return lasting(e.Elapsed), fmt.Sprintf("got the lock of %s after %s", e.Path, e.Elapsed.Round(time.Millisecond))
 	case lock.EventGaveUp:
-		return logrus.WarnLevel, "gave up waiting for the lock of " + e.Path
+		level := logrus.WarnLevel
+		if e.Elapsed < brief {
+			level = logrus.DebugLevel
+		}
+		return level, "gave up waiting for the lock of " + e.Path
 	case lock.EventRecovered:
 		return logrus.WarnLevel, fmt.Sprintf("recovered the lock of %s from the dead %s", e.Path, e.Holder)
 	case lock.EventBroken:

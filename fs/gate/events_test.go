@@ -24,6 +24,12 @@ func TestLogger(t *testing.T) {
 		level logrus.Level
 		text  string
 	}{
+		{lock.EventTook, time.Millisecond, logrus.DebugLevel, "took the lock of /d"},
+		{lock.EventHeld, 5 * time.Second, logrus.InfoLevel, "the lock of /d is in use for 5s"},
+		{lock.EventReleased, time.Second, logrus.DebugLevel, "released the lock of /d after 1s"},
+		{lock.EventReleased, time.Minute, logrus.InfoLevel, "released the lock of /d after 1m0s"},
+		{lock.EventGot, time.Second, logrus.DebugLevel, "got the lock of /d after 1s"},
+		{lock.EventGaveUp, time.Second, logrus.DebugLevel, "gave up waiting for the lock of /d"},
 		{lock.EventWaiting, 5 * time.Second, logrus.InfoLevel, "waiting for the lock of /d, held by host b pid 3"},
 		{lock.EventWaiting, time.Hour, logrus.WarnLevel, "waiting for the lock of /d, held by host b pid 3"},
 		{lock.EventGot, time.Minute, logrus.InfoLevel, "got the lock of /d after 1m0s"},
@@ -38,8 +44,10 @@ func TestLogger(t *testing.T) {
 		{"new", 0, logrus.WarnLevel, "/d: new"},
 	} {
 		log, hook := logtest.NewNullLogger()
+		log.SetLevel(logrus.DebugLevel)
 		err := errors.New("no space")
-		Logger(log)(lock.Event{Kind: tt.kind, Path: "/d", Cause: cause, Holder: "host b pid 3", Reason: "why", Elapsed: tt.after, Err: err})
+		Logger(log)(lock.Event{Kind: tt.kind, Path: "/d", Cause: cause, Record: "a,2,01", Holder: "host b pid 3", HolderRecord: "b,3,02",
+			Reason: "why", Elapsed: tt.after, Server: time.Millisecond, Err: err})
 		if len(hook.Entries) != 1 {
 			t.Fatalf("%s: %d entries", tt.kind, len(hook.Entries))
 		}
@@ -47,7 +55,7 @@ func TestLogger(t *testing.T) {
 		if e.Level != tt.level || !strings.Contains(e.Message, tt.text) {
 			t.Errorf("%s: %v %q", tt.kind, e.Level, e.Message)
 		}
-		want := logrus.Fields{"holder": "host b pid 3", "reason": "why", "error": err}
+		want := logrus.Fields{"event": string(tt.kind), "record": "a,2,01", "holder_record": "b,3,02", "server": "1ms", "holder": "host b pid 3", "reason": "why", "error": err}
 		if tt.after != 0 {
 			want["elapsed"] = tt.after.String()
 		}
@@ -63,10 +71,14 @@ func TestLogger(t *testing.T) {
 			}
 		}
 	}
-	// What says nothing is left out.
+	// What says nothing is left out, and what is not asked for is not told.
 	log, hook := logtest.NewNullLogger()
+	Logger(log)(lock.Event{Kind: lock.EventTook, Path: "/d"})
+	if len(hook.Entries) != 0 {
+		t.Errorf("told of a take at the info level: %v", hook.LastEntry())
+	}
 	Logger(log)(lock.Event{Kind: lock.EventOdd, Path: "/d"})
-	if d := hook.LastEntry().Data; len(d) != 1 || d["dir"] != "/d" {
+	if d := hook.LastEntry().Data; len(d) != 2 || d["dir"] != "/d" || d["event"] != "odd" {
 		t.Errorf("fields %v", d)
 	}
 }
