@@ -29,8 +29,10 @@ func callerOf(ctx context.Context) caller {
 	c.TID = int(from.Pid)
 	c.Cred = cred.Cred{UID: from.Uid, GID: from.Gid}
 	if from.Uid != 0 && cred.Switchable() {
+		v := procid.Look(c.TID)
+		c.View = &v
 		// The error is that he can't be seen.
-		c.Cred.Groups, _ = procid.Groups(c.TID)
+		c.Cred.Groups, _ = v.Groups()
 	}
 	return c
 }

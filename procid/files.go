@@ -26,7 +26,7 @@ func (p procfs) hasOpen(tid int, dev, ino uint64) bool {
 	for _, n := range names {
 		// Linux 5.14 shows the inode number in fdinfo. It spares the other
 		// files the statx, whose look-up on NFS may ask a server.
-		info, err := os.ReadFile(p.path(tid, "fdinfo/"+n.Name()))
+		info, err := readFile(p.path(tid, "fdinfo/"+n.Name()))
 		if err != nil {
 			continue // closed since
 		}

@@ -273,8 +273,8 @@ func roleOutermost() error {
 func roleUnseen() error {
 	tid := unix.Gettid()
 	_, find := FindThread(tid)
-	_, _, prog := Program(tid)
-	_, groups := Groups(tid)
+	_, _, prog := Look(tid).Program()
+	_, groups := Look(tid).Groups()
 	j1, job1 := JobOf(BySession, tid, 0)
 	j2, job2 := JobOf(BySession, tid, 0)
 	for _, err := range []error{find, prog, groups, job1, job2} {

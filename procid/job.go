@@ -45,35 +45,34 @@ func (p JobPolicy) String() string {
 // A process whose session was begun in an outer pid namespace, which is 0 for
 // all such sessions, is a job by itself.
 func JobOf(p JobPolicy, tid int, uid uint32) (Job, error) {
+	if j, ok := unlookedJob(p, uid); ok {
+		return j, nil
+	}
+	return Look(tid).Job(p, uid)
+}
+
+// unlookedJob returns the job if the policy needs no look at the thread.
+func unlookedJob(p JobPolicy, uid uint32) (Job, bool) {
 	switch p {
 	case ByUser:
-		return Job{name: fmt.Sprintf("user %d", uid)}, nil
+		return Job{name: fmt.Sprintf("user %d", uid)}, true
 	case ByMount:
-		return Job{name: "mount"}, nil
+		return Job{name: "mount"}, true
 	}
-	j, err := func() (Job, error) {
-		proc, err := ourProc()
-		if err != nil {
-			return Job{}, unseen(tid, err)
-		}
-		return proc.job(p, tid)
-	}()
-	if err != nil {
-		return Job{name: "unseen caller", birth: unseenCallers.Add(1)}, err
-	}
-	return j, nil
+	return Job{}, false
 }
 
 // unseenCallers numbers the jobs of callers that can't be seen.
 var unseenCallers atomic.Uint64
 
-// job looks a thread's job up by one of the policies that need it. Every error
-// is an ErrUnseen.
-func (p procfs) job(policy JobPolicy, tid int) (Job, error) {
-	text, err := p.thread(tid)
-	if err != nil {
-		return Job{}, err
+// job looks the thread's job up by one of the policies that need it. Every
+// error is an ErrUnseen.
+func (v View) job(policy JobPolicy) (Job, error) {
+	if v.err != nil {
+		return Job{}, v.err
 	}
+	p, tid, text := v.proc, v.tid, v.text
+	var err error
 	var j Job
 	switch policy {
 	case BySession:
@@ -109,7 +108,7 @@ func (p procfs) sessionJob(tid int, text status) (Job, error) {
 // autogroup returns the number of a thread's autogroup, counted from 1 through
 // the whole boot (kernel/sched/autogroup.c), or 0 if it has none.
 func (p procfs) autogroup(tid int) (uint64, error) {
-	b, err := os.ReadFile(p.path(tid, "autogroup"))
+	b, err := readFile(p.path(tid, "autogroup"))
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil // not configured; sessionJob has just seen the thread
 	}
@@ -145,7 +144,7 @@ func (p procfs) processJob(text status) (Job, error) {
 }
 
 func (p procfs) cgroupJob(tid int) (Job, error) {
-	b, err := os.ReadFile(p.path(tid, "cgroup"))
+	b, err := readFile(p.path(tid, "cgroup"))
 	if err != nil {
 		return Job{}, err
 	}

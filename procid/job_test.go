@@ -52,29 +52,29 @@ func TestJob(t *testing.T) {
 		{ByProcess, 200, 201, false}, {ByProcess, 201, 202, true},
 		{ByCgroup, 200, 201, true}, {ByCgroup, 201, 202, false}, {ByCgroup, 202, 300, true},
 	} {
-		a, aerr := p.job(tt.policy, tt.a)
-		b, berr := p.job(tt.policy, tt.b)
+		a, aerr := p.look(tt.a).job(tt.policy)
+		b, berr := p.look(tt.b).job(tt.policy)
 		if aerr != nil || berr != nil || (a == b) != tt.want {
 			t.Errorf("%v of %d and %d: %v, %v and %v, %v; want the same: %v", tt.policy, tt.a, tt.b, a, aerr, b, berr, tt.want)
 		}
 	}
 	// A later process of the same number is another job.
 	later := fakeProc(t, "200/stat", statText(200, "sh", 'S', 200, 1, 9000), "200/status", statusText("sh", 200, ""))
-	a, aerr := p.job(ByProcess, 200)
-	b, berr := later.job(ByProcess, 200)
+	a, aerr := p.look(200).job(ByProcess)
+	b, berr := later.look(200).job(ByProcess)
 	if aerr != nil || berr != nil || a == b || a.String() != b.String() {
 		t.Errorf("by process: %v, %v and %v, %v", a, aerr, b, berr)
 	}
 	// Never the same by two policies.
 	seen := map[Job]JobPolicy{{}: 99}
 	for _, policy := range []JobPolicy{BySession, ByProcess, ByCgroup} {
-		j, err := p.job(policy, 200)
+		j, err := p.look(200).job(policy)
 		if other, ok := seen[j]; err != nil || ok {
 			t.Errorf("%v: %v, %v, as by %v", policy, j, err, other)
 		}
 		seen[j] = policy
 	}
-	if j, _ := p.job(ByProcess, 202); j.String() != "process 201" {
+	if j, _ := p.look(202).job(ByProcess); j.String() != "process 201" {
 		t.Error(j)
 	}
 }
@@ -96,7 +96,7 @@ func TestJobErrors(t *testing.T) {
 		{ByCgroup, 200, fs.ErrNotExist}, {ByCgroup, 201, nil},
 		{JobPolicy(9), 202, nil},
 	} {
-		if j, err := p.job(tt.policy, tt.tid); j != (Job{}) || !errors.Is(err, ErrUnseen) || tt.cause != nil && !errors.Is(err, tt.cause) {
+		if j, err := p.look(tt.tid).job(tt.policy); j != (Job{}) || !errors.Is(err, ErrUnseen) || tt.cause != nil && !errors.Is(err, tt.cause) {
 			t.Errorf("%v of %d: %v, %v; want ErrUnseen, %v", tt.policy, tt.tid, j, err, tt.cause)
 		}
 	}

@@ -228,7 +228,7 @@ func TestProgramNames(t *testing.T) {
 	for _, name := range []string{"a) R 1 (b", "x\nTgid:\t1", `a\nb`, " b ", ")"} {
 		var id ID
 		start(t, &id, "named", "NAME="+name)
-		got, pid, err := Program(id.PID)
+		got, pid, err := Look(id.PID).Program()
 		if err != nil || got != name || pid != id.PID {
 			t.Errorf("%q: %q, %d, %v", name, got, pid, err)
 		}
@@ -247,16 +247,16 @@ func TestThreads(t *testing.T) {
 	if err != nil || th.TID != tid || !th.Alive() {
 		t.Fatalf("%+v, %v", th, err)
 	}
-	if Alone(tid) {
+	if Look(tid).Alone() {
 		t.Error("a thread of a Go program is alone")
 	}
-	if _, pid, err := Program(tid); err != nil || pid != os.Getpid() {
+	if _, pid, err := Look(tid).Program(); err != nil || pid != os.Getpid() {
 		t.Errorf("pid %d, %v", pid, err)
 	}
 	if EndsWait(tid) {
 		t.Error("a signal ends the wait of nobody who waits")
 	}
-	gs, err := Groups(tid)
+	gs, err := Look(tid).Groups()
 	own, oerr := os.Getgroups()
 	if err != nil || oerr != nil || len(gs) != len(own) {
 		t.Errorf("%v, %v; want %v, %v", gs, err, own, oerr)
@@ -276,17 +276,17 @@ func TestThreads(t *testing.T) {
 		if !EndsWait(th.TID) {
 			t.Error("a thread that has ended waits on")
 		}
-		if _, _, err := Program(th.TID); !errors.Is(err, ErrUnseen) {
+		if _, _, err := Look(th.TID).Program(); !errors.Is(err, ErrUnseen) {
 			t.Errorf("its program: %v", err)
 		}
 	}
-	if Alone(0) {
+	if Look(0).Alone() {
 		t.Error("what can't be seen is alone")
 	}
-	if _, _, err := Program(0); !errors.Is(err, ErrUnseen) {
+	if _, _, err := Look(0).Program(); !errors.Is(err, ErrUnseen) {
 		t.Errorf("thread 0: %v", err)
 	}
-	if _, err := Groups(0); !errors.Is(err, ErrUnseen) {
+	if _, err := Look(0).Groups(); !errors.Is(err, ErrUnseen) {
 		t.Errorf("thread 0: %v", err)
 	}
 	if !EndsWait(0) || HasOpen(0, 0, 0) {

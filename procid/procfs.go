@@ -48,7 +48,7 @@ func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(e
 // stat reads the stat file of the process or thread pid.
 func (p procfs) stat(pid int) (stat, error) {
 	name := p.path(pid, "stat")
-	b, err := os.ReadFile(name)
+	b, err := readFile(name)
 	if err != nil {
 		return stat{}, err
 	}
@@ -61,7 +61,7 @@ func (p procfs) stat(pid int) (stat, error) {
 
 // status reads the status file of the process or thread pid.
 func (p procfs) status(pid int) (status, error) {
-	b, err := os.ReadFile(p.path(pid, "status"))
+	b, err := readFile(p.path(pid, "status"))
 	return b, err
 }
 

@@ -2,7 +2,6 @@ package procid
 
 import (
 	"errors"
-	"os"
 	"strconv"
 	"strings"
 )
@@ -27,7 +26,7 @@ func CallOf(tid int) (Call, error) {
 	if tid <= 0 {
 		return Call{}, unseen(tid, errNoTID)
 	}
-	text, err := os.ReadFile(p.path(tid, "syscall"))
+	text, err := readFile(p.path(tid, "syscall"))
 	if err != nil {
 		return Call{}, unseen(tid, err)
 	}

@@ -53,7 +53,7 @@ func TestCallOf(t *testing.T) {
 		c, err := CallOf(cmd.Process.Pid)
 		return err == nil && c.Number == unix.SYS_READ && c.Args[0] == 0
 	})
-	if !Alone(cmd.Process.Pid) {
+	if !Look(cmd.Process.Pid).Alone() {
 		t.Error("cat has more than one thread")
 	}
 }

@@ -87,16 +87,6 @@ func (p procfs) alive(t Thread) bool {
 	return true
 }
 
-// Program returns the name (comm) and the process id of the thread tid, or
-// ErrUnseen.
-func Program(tid int) (name string, pid int, err error) {
-	text, err := statusOf(tid)
-	if err != nil {
-		return "", 0, err
-	}
-	return text.program()
-}
-
 func (s status) program() (name string, pid int, err error) {
 	if name, err = s.name(); err != nil {
 		return "", 0, err
@@ -105,27 +95,6 @@ func (s status) program() (name string, pid int, err error) {
 		return "", 0, err
 	}
 	return name, pid, nil
-}
-
-// Alone reports whether the thread tid is the only one of its process. One
-// that can't be seen is not known to be.
-func Alone(tid int) bool {
-	text, err := statusOf(tid)
-	if err != nil {
-		return false
-	}
-	n, err := text.number("Threads")
-	return err == nil && n == 1
-}
-
-// Groups returns the supplementary groups of the thread tid, as the user
-// namespace of this process numbers them, or ErrUnseen.
-func Groups(tid int) ([]uint32, error) {
-	text, err := statusOf(tid)
-	if err != nil {
-		return nil, err
-	}
-	return text.numbers("Groups")
 }
 
 // EndsWait reports whether a signal that ends a wait is pending for the

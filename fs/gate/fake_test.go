@@ -206,20 +206,25 @@ func (h *fakeHost) do(f func()) {
 	f()
 }
 
-func (h *fakeHost) jobOf(_ procid.JobPolicy, tid int, uid uint32) (procid.Job, error) {
-	if tid == 0 {
+// fakeView shows every thread as a process, each user's of one job.
+type fakeView int
+
+func (h *fakeHost) look(tid int) view { return fakeView(tid) }
+
+func (v fakeView) Job(_ procid.JobPolicy, uid uint32) (procid.Job, error) {
+	if v == 0 {
 		return procid.JobOf(procid.BySession, 0, uid)
 	}
-	return procid.JobOf(procid.ByUser, tid, uid)
+	return procid.JobOf(procid.ByUser, int(v), uid)
 }
 
-func (h *fakeHost) alone(int) bool { return true }
+func (v fakeView) Alone() bool { return true }
 
-func (h *fakeHost) program(tid int) (string, int, error) {
-	if tid == 0 {
+func (v fakeView) Program() (string, int, error) {
+	if v == 0 {
 		return "", 0, procid.ErrUnseen
 	}
-	return "prog", tid, nil
+	return "prog", int(v), nil
 }
 
 func (h *fakeHost) find(tid int) (t procid.Thread, err error) {

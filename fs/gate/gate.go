@@ -21,6 +21,8 @@ import (
 type Caller struct {
 	TID  int
 	Cred cred.Cred
+	// View is a look at the thread, if somebody has had one for the operation.
+	View *procid.View
 	// NonBlock reports O_NONBLOCK: EAGAIN in place of a wait.
 	NonBlock bool
 	// Once reports that the kernel does not repeat the operation after
