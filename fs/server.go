@@ -124,6 +124,8 @@ func apart(source, target string) (string, error) {
 func newTree(source, target string, o Options) (*tree, error) {
 	t := &tree{
 		source: source,
+		target: target,
+		began:  time.Now(),
 		self:   o.Self,
 		log:    o.Log,
 		held:   o.Held,
