@@ -73,6 +73,7 @@ of mount(8) (mount.lockfs, mount.fuse.lockfs, umount.fuse.lockfs) it has mount(8
 		newTimeline(),
 		newDemo(),
 		newVersion(),
+		newMan(),
 	)
 	return root
 }
