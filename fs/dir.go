@@ -187,6 +187,9 @@ func (n *dirNode) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (
 	if name == lock.Reserved {
 		return n.lookupVirtual(ctx, out)
 	}
+	if name == MountFile {
+		return n.lookupMountFile(ctx, out)
+	}
 	if reserved(name) {
 		return nil, syscall.ENOENT
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	fusefs "github.com/hanwen/go-fuse/v2/fs"
 	"github.com/sirupsen/logrus"
@@ -19,6 +20,8 @@ import (
 // tree is what the nodes of one mount share.
 type tree struct {
 	source string // for people
+	target string // where it is mounted
+	began  time.Time
 	root   *dirNode
 	self   *procid.Local
 	locks  *lock.Manager
