@@ -279,6 +279,18 @@ func (s *Server) end() error {
 // answered and every lock has been released.
 func (s *Server) Wait() { <-s.ended }
 
+// Counts returns how many directories' locks the mount holds, and how many
+// operations wait for one.
+func (s *Server) Counts() (held, waiting int) {
+	for _, l := range s.tree.locks.Status() {
+		if l.Holder != nil {
+			held++
+		}
+		waiting += len(l.Waiters)
+	}
+	return held, waiting
+}
+
 // Unmount unmounts the file system; EBUSY while it is in use.
 func (s *Server) Unmount() error { return s.fuse.Unmount() }
 

@@ -142,16 +142,18 @@ func (r *mountRequest) serve(fd int) error {
 			return errors.Join(withCode(exitIO, fmt.Errorf("who mounts has gone away: %w", err)), closeServer(server, signals, entry))
 		}
 	}
-
+	manager := notify(server, entry)
 	ended := make(chan struct{})
 	go func() { server.Wait(); close(ended) }()
 	select {
 	case <-ended:
+		manager.ending()
 		entry.Info("unmounted")
 		return nil
 	case s := <-signals:
 		entry.WithField("signal", s.String()).Info("ending")
 	}
+	manager.ending()
 	return closeServer(server, signals, entry)
 }
 
