@@ -181,8 +181,11 @@ func (s *Server) mount(o Options) error {
 			DisableReadDirPlus: true,
 			// A write that passes the daemon by would outlive it.
 			DisabledCapabilities: fuse.CAP_PASSTHROUGH,
-			// The umask is the server's to apply: a default ACL overrides it.
-			ExtraCapabilities: fuse.CAP_DONT_MASK,
+			// The umask is the server's to apply: a default ACL overrides it. So
+			// is the clearing of set-id bits by a write: the kernel's own way, a
+			// chmod by who writes, fails if he isn't the owner, and asks for
+			// security.capability before each write.
+			ExtraCapabilities: fuse.CAP_DONT_MASK | fuse.CAP_HANDLE_KILLPRIV_V2,
 			Logger:            logger,
 			Debug:             o.Debug,
 		},
@@ -207,6 +210,9 @@ func (s *Server) mount(o Options) error {
 	s.tree.dev, err = deviceAt(s.target)
 	if err != nil {
 		return errors.Join(err, s.detach())
+	}
+	if err := setReadAhead(s.tree.dev); err != nil {
+		s.tree.log.WithError(err).Debug("reading ahead stays as the kernel has it")
 	}
 	return nil
 }

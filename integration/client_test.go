@@ -24,6 +24,7 @@ var clients = map[string]func(args []string) error{
 	"write":    clientWrite,
 	"worker":   clientWorker,
 	"signals":  clientSignals,
+	"posix":    clientPosix,
 	"setxattr": func(args []string) error { return unix.Setxattr(args[0], args[1], []byte("x"), 0) },
 }
 

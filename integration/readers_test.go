@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // prepare makes what the operations of the client work on.
@@ -92,4 +94,13 @@ func TestManyWaitersOnePoller(t *testing.T) {
 	w.tell(j)
 	w.done(j)
 	w.free()
+}
+
+// The kernel reads ahead as much as one request can carry.
+func TestReadAhead(t *testing.T) {
+	if err := unix.Access("/sys/class/bdi", unix.W_OK); err != nil {
+		t.Skip("needs a /sys that can be written, for a mount's read_ahead_kb: ", err)
+	}
+	w := newWorld(t)
+	w.expect(w.alpha.sh("cat /sys/class/bdi/$(mountpoint -d "+w.mnt+")/read_ahead_kb"), "1024")
 }

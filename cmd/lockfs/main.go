@@ -63,7 +63,18 @@ of mount(8) (mount.lockfs, mount.fuse.lockfs, umount.fuse.lockfs) it has mount(8
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return withCode(exitUsage, err) })
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newMount(), newUmount(), newRun(), newStatus(), newRecover(), newBreak(), newTimeline(), newDemo(), newVersion(), newMan())
+	root.AddCommand(
+		newMount(),
+		newUmount(),
+		newRun(),
+		newStatus(),
+		newRecover(),
+		newBreak(),
+		newTimeline(),
+		newDemo(),
+		newVersion(),
+		newMan(),
+	)
 	return root
 }
 
