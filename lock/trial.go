@@ -140,13 +140,16 @@ func (t *trial) renameOntoFull() bool {
 	err = t.d.Rename(t.a.candidate(), t.b.candidate())
 	names, lerr := t.d.List(t.b.candidate())
 	switch {
-	case err == nil, lerr == nil && !slices.Equal(names, []string{t.b.name()}):
+	case err == nil:
 		return t.say(name, Broken, "it replaced one: a lock that is held would be taken away")
-	case held(err):
-		return t.say(name, Kept, "%v", err)
-	default:
+	case !held(err):
 		return t.say(name, Unable, "it says: %v", err)
+	case lerr != nil:
+		return t.say(name, Unable, "a listing: %v", lerr)
+	case !slices.Equal(names, []string{t.b.name()}):
+		return t.say(name, Broken, "it did, but a listing does not show what is there (%d names): who holds cannot be known", len(names))
 	}
+	return t.say(name, Kept, "%v", err)
 }
 
 func (t *trial) renameOntoEmpty() bool {
