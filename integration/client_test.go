@@ -23,6 +23,7 @@ var clients = map[string]func(args []string) error{
 	"many":     clientMany,
 	"write":    clientWrite,
 	"worker":   clientWorker,
+	"unfit":    clientUnfit,
 	"signals":  clientSignals,
 	"posix":    clientPosix,
 	"setxattr": func(args []string) error { return unix.Setxattr(args[0], args[1], []byte("x"), 0) },

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	lockfs "github.com/lockfs/lockfs/fs"
 	"github.com/lockfs/lockfs/procid"
@@ -200,6 +201,11 @@ func (r *mountRequest) mount(log *logrus.Logger) (*lockfs.Server, *logrus.Entry,
 	}
 	if err := fits(r.source, r.target); err != nil {
 		return nil, nil, err
+	}
+	if r.o.flags&unix.MS_RDONLY == 0 {
+		if err := unfit(r.source); err != nil {
+			return nil, nil, err
+		}
 	}
 	left := r.notes.open(self.ID(), r.source, log)
 	server, err := lockfs.Mount(r.source, r.target, lockfs.Options{
