@@ -97,6 +97,7 @@ type mountRequest struct {
 	o              options
 	log            logFlags
 	notes          notes
+	queue          *queue // of the log
 }
 
 // newMountRequest returns the request to mount source at target.
@@ -129,6 +130,7 @@ func (r *mountRequest) serve(fd int) error {
 	if err != nil {
 		return err
 	}
+	defer r.queue.flush()
 	// A log reader that has gone away must not end the daemon.
 	signal.Ignore(syscall.SIGPIPE)
 	signals := make(chan os.Signal, 2)
@@ -188,6 +190,8 @@ func (r *mountRequest) logger(fd int) (log *logrus.Logger, ready *readiness, err
 	case isJournal(os.Stderr):
 		forJournal(log)
 	}
+	r.queue = newQueue(log.Out)
+	log.SetOutput(r.queue)
 	return log, ready, err
 }
 
