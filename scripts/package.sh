@@ -64,7 +64,8 @@ for f in "$work"/man/* packaging/man/*; do page "$f"; done
 "$work/lockfs" completion fish >"$work/fish"
 put 644 "$work/bash" usr/share/bash-completion/completions/lockfs
 put 644 "$work/fish" usr/share/fish/vendor_completions.d/lockfs.fish
-for f in packaging/systemd/*.*; do put 644 "$f" "usr/lib/systemd/system/$(basename "$f")"; done
+for f in packaging/systemd/*.{service,mount,target}; do put 644 "$f" "usr/lib/systemd/system/$(basename "$f")"; done
+for f in packaging/systemd/*.example; do put 644 "$f" "usr/share/doc/lockfs/examples/$(basename "$f" .example)"; done
 for f in README.md docs/*; do put 644 "$f" "usr/share/doc/lockfs/$(basename "$f")"; done
 for d in grafana prometheus; do
 	for f in packaging/$d/*; do put 644 "$f" "usr/share/doc/lockfs/examples/$d/$(basename "$f")"; done
