@@ -71,6 +71,7 @@ of mount(8) (mount.lockfs, mount.fuse.lockfs, umount.fuse.lockfs) it has mount(8
 		newRecover(),
 		newBreak(),
 		newTimeline(),
+		newDoctor(),
 		newDemo(),
 		newVersion(),
 		newMan(),

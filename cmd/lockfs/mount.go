@@ -13,6 +13,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	lockfs "github.com/lockfs/lockfs/fs"
 	"github.com/lockfs/lockfs/procid"
@@ -83,6 +84,13 @@ stands behind a backslash, or the value between double quotes.`,
 	return cmd
 }
 
+// nolock is also an option of mount.nfs, which people write without a thought:
+// it needs nolockValue in nolockEnv, which nobody has by chance.
+const (
+	nolockEnv   = "LOCKFS_NOLOCK"
+	nolockValue = "measuring-only"
+)
+
 // mountRequest is a mount that is asked for.
 type mountRequest struct {
 	source, target string // absolute
@@ -107,6 +115,9 @@ func newMountRequest(source, target string, o options, log logFlags) (r *mountRe
 	}
 	if o.allowOther && os.Geteuid() != 0 {
 		return r, withCode(exitRefused, errors.New("allow_other: a mount by another user than root is for that user only"))
+	}
+	if o.unlocked && os.Getenv(nolockEnv) != nolockValue {
+		return r, usage("nolock takes no locks, so that jobs overwrite each other's data: it is for measuring on a tree of one's own, with %s=%s in the environment", nolockEnv, nolockValue)
 	}
 	return r, nil
 }
@@ -137,6 +148,9 @@ func (r *mountRequest) serve(fd int) error {
 		defer end.Close()
 	}
 	entry.WithFields(logrus.Fields{"options": r.o.String(), "pid": os.Getpid()}).Info("mounted")
+	if r.o.unlocked {
+		entry.Warn("NO LOCKS ARE TAKEN: jobs overwrite each other's data in this mount (nolock, for measuring only)")
+	}
 	if ready != nil {
 		if err := ready.tell(log); err != nil {
 			return errors.Join(withCode(exitIO, fmt.Errorf("who mounts has gone away: %w", err)), closeServer(server, signals, entry))
@@ -201,18 +215,24 @@ func (r *mountRequest) mount(log *logrus.Logger) (*lockfs.Server, *logrus.Entry,
 	if err := fits(r.source, r.target); err != nil {
 		return nil, nil, err
 	}
+	if r.o.flags&unix.MS_RDONLY == 0 {
+		if err := unfit(r.source); err != nil {
+			return nil, nil, err
+		}
+	}
 	left := r.notes.open(self.ID(), r.source, log)
 	server, err := lockfs.Mount(r.source, r.target, lockfs.Options{
-		Held:   &r.notes,
-		Left:   left,
-		Self:   self,
-		Jobs:   r.o.jobs,
-		Wait:   r.o.wait,
-		Linger: r.o.linger,
-		Flags:  r.o.flags,
-		FSName: r.o.fsName,
-		Log:    log,
-		Debug:  r.o.debug,
+		Held:     &r.notes,
+		Left:     left,
+		Self:     self,
+		Jobs:     r.o.jobs,
+		Wait:     r.o.wait,
+		Linger:   r.o.linger,
+		Unlocked: r.o.unlocked,
+		Flags:    r.o.flags,
+		FSName:   r.o.fsName,
+		Log:      log,
+		Debug:    r.o.debug,
 	})
 	if err != nil {
 		r.notes.close(logrus.NewEntry(log))

@@ -30,6 +30,8 @@ type options struct {
 	allowOther bool
 	// remount: what is mounted there gets the flags, and nothing is mounted.
 	remount bool
+	// unlocked takes no lock: see nolockEnv.
+	unlocked bool
 }
 
 // defaultFlags are those of every FUSE mount: what another host could plant in
@@ -83,6 +85,8 @@ func (o *options) set(word string) (known bool, err error) {
 		o.allowOther = true
 	case key == "remount":
 		o.remount = true
+	case key == "nolock":
+		o.unlocked = true
 	case slices.Contains(valueOptions, key):
 		return true, fmt.Errorf("%s wants a value (%s=...)", key, key)
 	default:
@@ -153,7 +157,7 @@ func (o options) String() string {
 	for _, w := range []struct {
 		set  bool
 		word string
-	}{{o.debug, "debug"}, {o.allowOther, "allow_other"}, {o.remount, "remount"}} {
+	}{{o.debug, "debug"}, {o.allowOther, "allow_other"}, {o.remount, "remount"}, {o.unlocked, "nolock"}} {
 		if w.set {
 			words = append(words, w.word)
 		}
