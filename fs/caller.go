@@ -3,6 +3,7 @@ package fs
 import (
 	"context"
 	"errors"
+	"slices"
 	"syscall"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -55,6 +56,12 @@ func (c caller) unrepeated() *gate.Caller {
 	const path = 1 // the argument of utimensat(2), which futimens(3) leaves null
 	c.Once = byDescriptor[call.Number] || call.Number == unix.SYS_UTIMENSAT && call.Args[path] == 0
 	return &c.Caller
+}
+
+// inChown reports whether the caller is in a chown(2).
+func (c caller) inChown() bool {
+	call, err := procid.CallOf(c.TID)
+	return err == nil && slices.Contains(chowns, call.Number)
 }
 
 // byDescriptor are the system calls that change a file's attributes and always

@@ -138,7 +138,9 @@ func (n *fileNode) attributes(c caller, out *fuse.AttrOut) syscall.Errno {
 }
 
 // Setattr changes the file's attributes. ftruncate(2) comes with a handle that
-// may write, and so has the lock.
+// may write, and so has the lock. A chown(2) that leaves both owners as they are
+// comes without any change: it clears the set-id bits, which the kernel leaves
+// to the file system, as it does before a write.
 func (n *fileNode) Setattr(ctx context.Context, fh fusefs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
 	c := callerOf(ctx)
 	h, _ := fh.(*fileHandle)
@@ -150,6 +152,9 @@ func (n *fileNode) Setattr(ctx context.Context, fh fusefs.FileHandle, in *fuse.S
 	const changes = fuse.FATTR_MODE | fuse.FATTR_UID | fuse.FATTR_GID | fuse.FATTR_SIZE | fuse.FATTR_ATIME | fuse.FATTR_MTIME
 	if no == 0 && in.Valid&changes != 0 {
 		no = n.alter(ctx, c, func(fd int) error { return setAttributes(fd, in) })
+	}
+	if no == 0 && in.Valid&(changes|fuse.FATTR_FH) == 0 && c.inChown() {
+		no = n.alter(ctx, c, func(fd int) error { return unix.Fchownat(fd, "", -1, -1, unix.AT_EMPTY_PATH) })
 	}
 	if no != 0 {
 		return no

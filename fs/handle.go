@@ -25,6 +25,8 @@ type fileHandle struct {
 	direct bool
 	node   *fileNode // set by attach, before the kernel knows the handle
 
+	paging sync.Mutex // one at a time is in buffered
+
 	mu    sync.Mutex
 	holds map[*dirNode]*lock.Hold // guarded by mu; nil once it is closed
 }
@@ -99,15 +101,6 @@ func (h *fileHandle) Release(context.Context) syscall.Errno {
 	return 0
 }
 
-// openFlags are what the kernel is told of the handle. The kernel's cache of
-// the file is dropped at each open, since other hosts write too.
-func (h *fileHandle) openFlags() uint32 {
-	if h.direct {
-		return fuse.FOPEN_DIRECT_IO
-	}
-	return 0
-}
-
 // fenced returns an error once a lock under the handle was taken away, or the
 // mount has ended.
 func (h *fileHandle) fenced() error {
@@ -147,6 +140,29 @@ func (h *fileHandle) change(f func(fd int) error) error {
 	})
 }
 
+// write is change for what changes the file's data, which has the kernel
+// underneath clear its set-id bits, unless who does it may keep them. An NFS
+// server goes by who has opened the file; others by who is calling.
+func (h *fileHandle) write(ctx context.Context, f func(fd int) error) error {
+	return h.change(func(fd int) error {
+		if !setID(fd) {
+			return f(fd)
+		}
+		if no := callerOf(ctx).do(func() error { return f(fd) }); no != 0 {
+			return no
+		}
+		return nil
+	})
+}
+
+// setID reports whether the file has a set-user-ID or set-group-ID bit, as far
+// as is known without a request to the server, which sees to its own files.
+func setID(fd int) bool {
+	var st unix.Statx_t
+	err := unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_MODE, &st)
+	return err != nil || st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0
+}
+
 // Read reads at an offset.
 func (h *fileHandle) Read(_ context.Context, dest []byte, off int64) (fuse.ReadResult, syscall.Errno) {
 	buf := dest
@@ -164,20 +180,45 @@ func (h *fileHandle) Read(_ context.Context, dest []byte, off int64) (fuse.ReadR
 	return fuse.ReadResultData(buf[:n]), 0
 }
 
-// Write writes at an offset, or to the end of a file that is open with
-// O_APPEND, wherever the server has it (pwrite(2), BUGS).
-func (h *fileHandle) Write(_ context.Context, data []byte, off int64) (uint32, syscall.Errno) {
+// Write writes at an offset, or to the end of the file, wherever the server
+// has it, if the write appends.
+func (h *fileHandle) Write(ctx context.Context, data []byte, joined int64) (uint32, syscall.Errno) {
+	off, appends, pages := splitOffset(joined)
+	flags := 0
+	if appends {
+		flags = unix.RWF_APPEND
+	}
 	if h.direct {
 		buf := aligned(len(data))
 		copy(buf, data)
 		data = buf
 	}
 	var n int
-	err := h.change(func(fd int) (err error) {
-		n, err = again(func() (int, error) { return unix.Pwrite(fd, data, off) })
+	err := h.write(ctx, func(fd int) (err error) {
+		if h.direct && pages {
+			defer h.buffered(fd)()
+		}
+		n, err = again(func() (int, error) { return unix.Pwritev2(fd, [][]byte{data}, off, flags) })
 		return err
 	})
 	return uint32(max(n, 0)), errno(err)
+}
+
+// buffered switches O_DIRECT off until the function that it returns is called:
+// pages of a mapping end where the file does, which need not be at a multiple
+// of what O_DIRECT wants. A write of the program's meanwhile is none the worse.
+func (h *fileHandle) buffered(fd int) (end func()) {
+	h.paging.Lock()
+	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+	if err == nil {
+		err = setFlags(fd, flags&^unix.O_DIRECT)
+	}
+	return func() {
+		if err == nil {
+			setFlags(fd, flags) // as it was, so it is not refused
+		}
+		h.paging.Unlock()
+	}
 }
 
 // directAlign is an alignment that every file system takes for O_DIRECT.
@@ -237,8 +278,8 @@ func (h *fileHandle) settled(ctx context.Context, f func(fd int) error) syscall.
 }
 
 // Allocate is fallocate(2).
-func (h *fileHandle) Allocate(_ context.Context, off, size uint64, mode uint32) syscall.Errno {
-	return errno(h.change(func(fd int) error { return unix.Fallocate(fd, mode, int64(off), int64(size)) }))
+func (h *fileHandle) Allocate(ctx context.Context, off, size uint64, mode uint32) syscall.Errno {
+	return errno(h.write(ctx, func(fd int) error { return unix.Fallocate(fd, mode, int64(off), int64(size)) }))
 }
 
 // Lseek finds data and holes; the kernel does all else itself.
@@ -253,7 +294,7 @@ func (h *fileHandle) Lseek(_ context.Context, off uint64, whence uint32) (uint64
 
 // CopyFileRange lets the server copy, if it can. Between file systems, and
 // where it can't, the kernel copies through the page cache.
-func (n *fileNode) CopyFileRange(_ context.Context, from fusefs.FileHandle, fromOff uint64, _ *fusefs.Inode, to fusefs.FileHandle, toOff, size, flags uint64) (uint32, syscall.Errno) {
+func (n *fileNode) CopyFileRange(ctx context.Context, from fusefs.FileHandle, fromOff uint64, _ *fusefs.Inode, to fusefs.FileHandle, toOff, size, flags uint64) (uint32, syscall.Errno) {
 	src, ok1 := from.(*fileHandle)
 	dst, ok2 := to.(*fileHandle)
 	if !ok1 || !ok2 {
@@ -261,7 +302,7 @@ func (n *fileNode) CopyFileRange(_ context.Context, from fusefs.FileHandle, from
 	}
 	const most = 1 << 30 // the reply has 32 bits, and an interrupt must get through
 	var copied int
-	err := dst.change(func(toFD int) error {
+	err := dst.write(ctx, func(toFD int) error {
 		return src.desc.use(func(fromFD int) (err error) {
 			in, out := int64(fromOff), int64(toOff)
 			copied, err = unix.CopyFileRange(fromFD, &in, toFD, &out, int(min(size, most)), int(flags))

@@ -13,8 +13,13 @@ import (
 )
 
 // keptFlags are the flags of an open that the backing file is opened with too.
-// O_APPEND is among them: only the server knows where the end of the file is.
+// O_APPEND is among them since it matters to what may be opened; it is of each
+// write then.
 const keptFlags = unix.O_ACCMODE | unix.O_APPEND | unix.O_DSYNC | unix.O_SYNC | unix.O_DIRECT | unix.O_NOATIME | unix.O_NONBLOCK
+
+// No handle has FOPEN_KEEP_CACHE: the kernel drops what it has of the file at
+// each open, since other hosts write too. None has FOPEN_DIRECT_IO, with which
+// a file that is open with O_DIRECT could not be mapped.
 
 // Create makes a file, if there is none yet, and opens it. Without O_EXCL
 // another host may have made it since the kernel looked.
@@ -47,7 +52,7 @@ func (n *dirNode) Create(ctx context.Context, name string, flags, mode uint32, o
 	file := &fileNode{tree: n.tree, id: f.id}
 	h.attach(file)
 	fill(&out.Attr, &f.st)
-	return n.NewInode(ctx, file, f.id), h, h.openFlags(), 0
+	return n.NewInode(ctx, file, f.id), h, 0, 0
 }
 
 // Open opens the file: for writing under its directory's lock, which it waits
@@ -105,7 +110,7 @@ func (n *fileNode) Open(ctx context.Context, flags uint32) (fusefs.FileHandle, u
 		h.follow(dir, hold)
 	}
 	h.attach(n)
-	return h, h.openFlags(), 0
+	return h, 0, 0
 }
 
 // reopen opens a file that has been removed and is still open, by
@@ -124,7 +129,10 @@ func (n *fileNode) reopen(c caller, flags uint32) (fusefs.FileHandle, uint32, sy
 		if err != nil {
 			return err
 		}
-		if f, err = examine(fd); err != nil {
+		if f, err = examine(fd); err == nil {
+			err = setFlags(fd, int(flags)&(unix.O_DIRECT|unix.O_NOATIME|unix.O_NONBLOCK))
+		}
+		if err != nil {
 			unix.Close(fd)
 		}
 		return err
@@ -134,7 +142,7 @@ func (n *fileNode) reopen(c caller, flags uint32) (fusefs.FileHandle, uint32, sy
 	}
 	h := newHandle(n.tree, f, flags)
 	h.attach(n)
-	return h, h.openFlags(), 0
+	return h, 0, 0
 }
 
 func mayWrite(flags uint32) bool {
@@ -158,12 +166,23 @@ func openBacking(dir int, name string, flags int, mode uint32) (found, error) {
 	if err == nil && f.id.Mode != unix.S_IFREG {
 		err = unix.ESTALE
 	}
-	if err == nil && flags&unix.O_NONBLOCK == 0 {
-		err = unix.SetNonblock(fd, false)
+	if err == nil {
+		err = setFlags(fd, flags&(unix.O_DIRECT|unix.O_NOATIME|unix.O_NONBLOCK))
 	}
 	if err != nil {
 		unix.Close(fd)
 		return found{}, err
 	}
 	return f, nil
+}
+
+// setFlags sets the flags of an open file that can be changed. O_APPEND is not
+// among them: it stays only where the file may be appended to and no more
+// (chattr(1)), and its writes can't but append.
+func setFlags(fd, flags int) error {
+	_, err := unix.FcntlInt(uintptr(fd), unix.F_SETFL, flags)
+	if err == unix.EPERM {
+		return nil
+	}
+	return err
 }

@@ -192,3 +192,24 @@ func TestFresh(t *testing.T) {
 	f.forget(a)
 	want(a, true, "could not be asked for")
 }
+
+func TestWritesAreToldApart(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		flags, write   uint32
+		appends, pages bool
+	}{
+		{"plain", unix.O_WRONLY, 0, false, false},
+		{"appending", unix.O_WRONLY | unix.O_APPEND, 0, true, false},
+		{"pages", unix.O_RDWR, fuse.WRITE_CACHE, false, true},
+		{"pages of a file that is appended to", unix.O_RDWR | unix.O_APPEND, fuse.WRITE_CACHE, false, true},
+	} {
+		in := &fuse.WriteIn{Offset: 1<<62 - 1, Flags: c.flags, WriteFlags: c.write}
+		in.Offset = joinOffset(in)
+		in.Offset = joinOffset(in) // Writev, and then Write
+		off, appends, pages := splitOffset(int64(in.Offset))
+		if off != 1<<62-1 || appends != c.appends || pages != c.pages {
+			t.Errorf("%s: %d, %v, %v", c.name, off, appends, pages)
+		}
+	}
+}

@@ -3,11 +3,12 @@ package fs
 import (
 	fusefs "github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
 )
 
-// raw hands the kernel's requests to go-fuse's nodes. On their way it does the
-// two things that no node can: it counts what the kernel knows of each
-// directory, and tells the nodes the caller's umask.
+// raw hands the kernel's requests to go-fuse's nodes. On their way it does what
+// no node can: it counts what the kernel knows of each directory, and tells the
+// nodes the caller's umask and which writes are special.
 type raw struct {
 	fuse.RawFileSystem
 	tree *tree
@@ -61,4 +62,40 @@ func joinMode(mode, umask uint32) uint32 { return mode&0xffff | umask<<umaskShif
 // splitMode takes apart what joinMode has put together.
 func splitMode(joined uint32) (mode uint32, umask int) {
 	return joined & 0xffff, int(joined >> umaskShift)
+}
+
+func (r *raw) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
+	in.Offset = joinOffset(in)
+	return r.RawFileSystem.Write(cancel, in, data)
+}
+
+// Writev is what go-fuse calls first. It may call Write after it, with the same
+// request.
+func (r *raw) Writev(cancel <-chan struct{}, in *fuse.WriteIn, data [][]byte) (uint32, fuse.Status) {
+	in.Offset = joinOffset(in)
+	return r.RawFileSystem.Writev(cancel, in, data)
+}
+
+// What a write is, in the bits of its offset that no offset has. It is of the
+// write, not of the handle: fcntl(2) changes O_APPEND, and the kernel writes
+// the pages of a mapping through any handle that was mapped.
+const (
+	appending = 1 << 63
+	paging    = 1 << 62
+)
+
+func joinOffset(in *fuse.WriteIn) uint64 {
+	switch {
+	case in.WriteFlags&fuse.WRITE_CACHE != 0:
+		return in.Offset | paging
+	case in.Flags&unix.O_APPEND != 0:
+		return in.Offset | appending
+	}
+	return in.Offset
+}
+
+// splitOffset takes apart what joinOffset has put together.
+func splitOffset(joined int64) (off int64, appends, pages bool) {
+	u := uint64(joined)
+	return int64(u &^ (appending | paging)), u&appending != 0, u&paging != 0
 }

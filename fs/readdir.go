@@ -30,7 +30,8 @@ func (n *dirNode) OpendirHandle(ctx context.Context, _ uint32) (fusefs.FileHandl
 	h := &dirHandle{dir: n}
 	no := n.as(callerOf(ctx), func(fd int) error {
 		own, err := again(func() (int, error) {
-			return unix.Openat(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+			// Not by ".", which needs the right to search the directory as well.
+			return unix.Open(procPath(fd), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		})
 		if err != nil {
 			return err

@@ -39,6 +39,12 @@ type Options struct {
 	Unlocked bool
 	// FSName is what /proc/mounts shows as the source; the source if empty.
 	FSName string
+	// Held is told of the locks that are held; nil for nobody.
+	Held HeldLog
+	// Left are directories, by their paths below the source, in which an earlier
+	// process of this host may have left its lock. They are seen to while the
+	// mount serves, and reported to Held as released.
+	Left []string
 	// Log receives one entry an event.
 	Log *logrus.Logger
 	// Debug logs every request of the kernel.
@@ -62,6 +68,9 @@ type Server struct {
 	// bound ends with the context of Close, if that has ended the mount.
 	bound context.Context
 	bind  context.CancelFunc
+	// freeing ends when what was left has been seen to, or by stopFreeing.
+	freeing     sync.WaitGroup
+	stopFreeing context.CancelFunc
 }
 
 // Mount mounts the tree source at the directory target and serves it until
@@ -81,9 +90,12 @@ func Mount(source, target string, o Options) (*Server, error) {
 	}
 	s := &Server{tree: t, target: target, ended: make(chan struct{})}
 	s.bound, s.bind = context.WithCancel(context.Background())
+	var freeing context.Context
+	freeing, s.stopFreeing = context.WithCancel(s.bound)
 	if err := s.mount(o); err != nil {
 		return nil, errors.Join(err, s.end())
 	}
+	s.freeing.Go(func() { t.freeLeft(freeing, o.Left) })
 	go s.serve()
 	return s, nil
 }
@@ -115,14 +127,20 @@ func apart(source, target string) (string, error) {
 func newTree(source, target string, o Options) (*tree, error) {
 	t := &tree{
 		source: source,
+		target: target,
+		began:  time.Now(),
 		self:   o.Self,
 		log:    o.Log,
+		held:   o.Held,
 		events: gate.Logger(o.Log),
 		idle:   newIdleDirs(),
 		dirs:   map[fusefs.StableAttr]*dirNode{},
 		ids:    map[uint64]*dirNode{},
 		open:   map[closer]struct{}{},
 		wishes: map[lock.Key]*wish{},
+	}
+	if t.held == nil {
+		t.held = noHeldLog{}
 	}
 	fd, err := unix.Open(source, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -167,8 +185,11 @@ func (s *Server) mount(o Options) error {
 			DisableReadDirPlus: true,
 			// A write that passes the daemon by would outlive it.
 			DisabledCapabilities: fuse.CAP_PASSTHROUGH,
-			// The umask is the server's to apply: a default ACL overrides it.
-			ExtraCapabilities: fuse.CAP_DONT_MASK,
+			// The umask is the server's to apply: a default ACL overrides it. So
+			// is the clearing of set-id bits by a write: the kernel's own way, a
+			// chmod by who writes, fails if he isn't the owner, and asks for
+			// security.capability before each write.
+			ExtraCapabilities: fuse.CAP_DONT_MASK | fuse.CAP_HANDLE_KILLPRIV_V2,
 			Logger:            logger,
 			Debug:             o.Debug,
 		},
@@ -248,9 +269,14 @@ func (s *Server) end() error {
 	s.once.Do(func() {
 		defer close(s.ended)
 		s.tree.gate.Close()
-		select {
-		case <-s.tree.closeAll():
-		case <-s.bound.Done():
+		s.stopFreeing()
+		freed := make(chan struct{})
+		go func() { s.freeing.Wait(); close(freed) }()
+		for _, ended := range []<-chan struct{}{s.tree.closeAll(), freed} {
+			select {
+			case <-ended:
+			case <-s.bound.Done():
+			}
 		}
 		s.err = s.tree.locks.Close(s.bound)
 		s.tree.closeDirs()
@@ -262,6 +288,18 @@ func (s *Server) end() error {
 // Wait returns when the file system is unmounted, all requests have been
 // answered and every lock has been released.
 func (s *Server) Wait() { <-s.ended }
+
+// Counts returns how many directories' locks the mount holds, and how many
+// operations wait for one.
+func (s *Server) Counts() (held, waiting int) {
+	for _, l := range s.tree.locks.Status() {
+		if l.Holder != nil {
+			held++
+		}
+		waiting += len(l.Waiters)
+	}
+	return held, waiting
+}
 
 // Unmount unmounts the file system; EBUSY while it is in use.
 func (s *Server) Unmount() error { return s.fuse.Unmount() }

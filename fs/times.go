@@ -6,6 +6,8 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
+	"github.com/lockfs/lockfs/fs/gate"
+	"github.com/lockfs/lockfs/internal/cred"
 	"github.com/lockfs/lockfs/lock"
 )
 
@@ -95,12 +97,26 @@ func (t *tree) released(k lock.Key, lost bool) {
 		return
 	}
 	times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, w.mtime}
-	no := w.who.do(func() error { return unix.UtimesNanoAt(w.desc.fd, "", times, unix.AT_EMPTY_PATH) })
+	set := func() error { return unix.UtimesNanoAt(w.desc.fd, "", times, unix.AT_EMPTY_PATH) }
+	no := w.who.do(set)
+	if no == unix.EPERM { // the directory was given away since
+		no = ownerOf(w.desc.fd).do(set)
+	}
 	if no != 0 && no != unix.ENOENT { // it may be removed by now
 		t.log.WithError(no).WithField("dir", w.path).Warn("a directory has lost its time")
 	}
 	t.granted.Add(1) // before the wish goes: see settled
 	t.setWish(k, nil)
+}
+
+// ownerOf is the owner of an open file, who may set its times; this process if
+// that can't be found out.
+func ownerOf(fd int) caller {
+	var st unix.Statx_t
+	if err := stat(fd, false, &st); err != nil {
+		return caller{gate.Caller{Cred: cred.Own()}}
+	}
+	return caller{gate.Caller{Cred: cred.Cred{UID: st.Uid, GID: st.Gid}}}
 }
 
 // settled runs look, which reads a directory's attributes and shows its wish,

@@ -11,19 +11,11 @@ import (
 	"github.com/lockfs/lockfs/lock"
 )
 
-// capabilityXattr is asked for before each write to a file, to see if the
-// write must clear it. No NFS server has it (RFC 8276 is of user.* only), and
-// a mount with nosuid heeds none: it is not asked for.
-const capabilityXattr = "security.capability"
-
 // statusPrefix is of the attributes that are lockfs's own.
 const statusPrefix = "user.lockfs."
 
 // Getxattr reads an extended attribute of a file.
 func (n *fileNode) Getxattr(ctx context.Context, attr string, dest []byte) (uint32, syscall.Errno) {
-	if attr == capabilityXattr {
-		return 0, syscall.ENODATA
-	}
 	return readXattr(callerOf(ctx), n.as, func(path string) (int, error) { return unix.Getxattr(path, attr, dest) })
 }
 
@@ -31,10 +23,7 @@ func (n *fileNode) Getxattr(ctx context.Context, attr string, dest []byte) (uint
 // lock.
 func (n *dirNode) Getxattr(ctx context.Context, attr string, dest []byte) (uint32, syscall.Errno) {
 	c := callerOf(ctx)
-	switch attr {
-	case capabilityXattr:
-		return 0, syscall.ENODATA
-	case lock.StatusXattr:
+	if attr == lock.StatusXattr {
 		return n.statusXattr(c, dest)
 	}
 	return readXattr(c, n.as, func(path string) (int, error) { return unix.Getxattr(path, attr, dest) })

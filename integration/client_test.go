@@ -18,13 +18,16 @@ import (
 
 // clients are what the test binary does as a client, by name.
 var clients = map[string]func(args []string) error{
-	"op":       clientOp,
-	"mmap":     clientMmap,
-	"many":     clientMany,
-	"write":    clientWrite,
-	"worker":   clientWorker,
-	"signals":  clientSignals,
-	"setxattr": func(args []string) error { return unix.Setxattr(args[0], args[1], []byte("x"), 0) },
+	"op":        clientOp,
+	"mmap":      clientMmap,
+	"many":      clientMany,
+	"write":     clientWrite,
+	"worker":    clientWorker,
+	"unfit":     clientUnfit,
+	"signals":   clientSignals,
+	"posix":     clientPosix,
+	"posixtest": clientPosixtest,
+	"setxattr":  func(args []string) error { return unix.Setxattr(args[0], args[1], []byte("x"), 0) },
 }
 
 func runClient(args []string) int {

@@ -7,7 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -34,7 +36,7 @@ var errTold = errors.New("")
 // background starts the daemon of a mount and returns when the mount serves,
 // or with the code that the daemon ended with. A signal that ends this process
 // ends the daemon.
-func background(r mountRequest) error {
+func background(r *mountRequest) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer signal.Stop(signals)
@@ -46,6 +48,10 @@ func background(r mountRequest) error {
 	cmd := exec.Command("/proc/self/exe", append([]string{"mount", "--foreground", "--" + readyFlag, "3",
 		"--log-level", r.log.level, "--log-format", r.log.format, "-o", r.o.String(), "--"}, r.source, r.target)...)
 	cmd.Args[0] = "lockfs"
+	// What this process was given by a service manager is about itself.
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "NOTIFY_SOCKET=") || strings.HasPrefix(v, "JOURNAL_STREAM=")
+	})
 	cmd.Dir = "/"
 	cmd.Stderr = os.Stderr
 	cmd.ExtraFiles = []*os.File{writeEnd}

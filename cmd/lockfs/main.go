@@ -63,7 +63,19 @@ of mount(8) (mount.lockfs, mount.fuse.lockfs, umount.fuse.lockfs) it has mount(8
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return withCode(exitUsage, err) })
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newMount(), newUmount(), newStatus(), newRecover(), newBreak(), newTimeline(), newDemo(), newVersion())
+	root.AddCommand(
+		newMount(),
+		newUmount(),
+		newRun(),
+		newStatus(),
+		newRecover(),
+		newBreak(),
+		newTimeline(),
+		newDoctor(),
+		newDemo(),
+		newVersion(),
+		newMan(),
+	)
 	return root
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	lockfs "github.com/lockfs/lockfs/fs"
 	"github.com/lockfs/lockfs/procid"
@@ -95,11 +96,12 @@ type mountRequest struct {
 	source, target string // absolute
 	o              options
 	log            logFlags
+	notes          notes
 }
 
 // newMountRequest returns the request to mount source at target.
-func newMountRequest(source, target string, o options, log logFlags) (r mountRequest, err error) {
-	r = mountRequest{o: o, log: log}
+func newMountRequest(source, target string, o options, log logFlags) (r *mountRequest, err error) {
+	r = &mountRequest{o: o, log: log}
 	// For daemons and messages, which are elsewhere.
 	if r.source, err = filepath.Abs(source); err != nil {
 		return r, err
@@ -122,7 +124,7 @@ func newMountRequest(source, target string, o options, log logFlags) (r mountReq
 
 // serve mounts what is asked for and serves it to its end, in this process. fd
 // is the descriptor of a daemon's readiness, or 0.
-func (r mountRequest) serve(fd int) error {
+func (r *mountRequest) serve(fd int) error {
 	log, ready, err := r.logger(fd)
 	if err != nil {
 		return err
@@ -137,6 +139,7 @@ func (r mountRequest) serve(fd int) error {
 	if err != nil {
 		return err
 	}
+	defer r.notes.close(entry)
 	end, err := announce(r.target)
 	if err != nil {
 		// umount then can't tell when the locks are gone; all else works.
@@ -153,22 +156,24 @@ func (r mountRequest) serve(fd int) error {
 			return errors.Join(withCode(exitIO, fmt.Errorf("who mounts has gone away: %w", err)), closeServer(server, signals, entry))
 		}
 	}
-
+	manager := notify(server, entry)
 	ended := make(chan struct{})
 	go func() { server.Wait(); close(ended) }()
 	select {
 	case <-ended:
+		manager.ending()
 		entry.Info("unmounted")
 		return nil
 	case s := <-signals:
 		entry.WithField("signal", s.String()).Info("ending")
 	}
+	manager.ending()
 	return closeServer(server, signals, entry)
 }
 
 // logger returns the daemon's log, and its readiness unless it serves in the
 // foreground.
-func (r mountRequest) logger(fd int) (log *logrus.Logger, ready *readiness, err error) {
+func (r *mountRequest) logger(fd int) (log *logrus.Logger, ready *readiness, err error) {
 	if log, err = r.log.logger(os.Stderr); err != nil {
 		return nil, nil, err
 	}
@@ -210,7 +215,15 @@ func (r *mountRequest) mount(log *logrus.Logger) (*lockfs.Server, *logrus.Entry,
 	if err := fits(r.source, r.target); err != nil {
 		return nil, nil, err
 	}
+	if r.o.flags&unix.MS_RDONLY == 0 {
+		if err := unfit(r.source); err != nil {
+			return nil, nil, err
+		}
+	}
+	left := r.notes.open(self.ID(), r.source, log)
 	server, err := lockfs.Mount(r.source, r.target, lockfs.Options{
+		Held:     &r.notes,
+		Left:     left,
 		Self:     self,
 		Jobs:     r.o.jobs,
 		Wait:     r.o.wait,
@@ -222,6 +235,7 @@ func (r *mountRequest) mount(log *logrus.Logger) (*lockfs.Server, *logrus.Entry,
 		Debug:    r.o.debug,
 	})
 	if err != nil {
+		r.notes.close(logrus.NewEntry(log))
 		return nil, nil, withCode(mountCode(err), fmt.Errorf("mount %s at %s: %w", r.source, r.target, err))
 	}
 	return server, log.WithFields(logrus.Fields{"source": r.source, "mount": r.target, "host": self.ID().Host}), nil
