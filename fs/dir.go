@@ -100,9 +100,10 @@ func (n *dirNode) path() string { return filepath.Join(n.tree.source, n.Path(nil
 
 // Place is gate.Dir's.
 func (n *dirNode) Place(c cred.Cred) lock.Place {
+	below := n.Path(nil) // it may be renamed between a take and the release
 	return lock.Place{
 		Key:  n.key,
-		Path: n.path(),
+		Path: filepath.Join(n.tree.source, below),
 		Open: func() (d lock.Dir, err error) {
 			open := func() {
 				err = n.use(func(fd int) error {
@@ -116,8 +117,14 @@ func (n *dirNode) Place(c cred.Cred) lock.Place {
 			}
 			return d, err
 		},
-		Taken:    n.taken,
-		Released: func(lost bool) { n.tree.released(n.key, lost) },
+		Taken: func() {
+			n.tree.held.Taken(below)
+			n.taken()
+		},
+		Released: func(lost bool) {
+			n.tree.released(n.key, lost)
+			n.tree.held.Released(below)
+		},
 	}
 }
 
@@ -179,6 +186,9 @@ func (n *dirNode) child(ctx context.Context, f found, out *fuse.EntryOut) *fusef
 func (n *dirNode) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fusefs.Inode, syscall.Errno) {
 	if name == lock.Reserved {
 		return n.lookupVirtual(ctx, out)
+	}
+	if name == MountFile {
+		return n.lookupMountFile(ctx, out)
 	}
 	if reserved(name) {
 		return nil, syscall.ENOENT

@@ -72,6 +72,12 @@ var (
 	} = (*virtualNode)(nil)
 
 	_ interface {
+		fusefs.NodeGetattrer
+		fusefs.NodeSetattrer
+		fusefs.NodeOpener
+	} = (*mountNode)(nil)
+
+	_ interface {
 		fusefs.FileReader
 		fusefs.FileWriter
 		fusefs.FileFlusher

@@ -34,8 +34,21 @@ type Options struct {
 	Linger time.Duration
 	// Flags are mount flags: unix.MS_RDONLY, unix.MS_NOEXEC and the like.
 	Flags uintptr
+	// Unlocked takes no lock at all: for measuring what the locks cost, on a
+	// tree that nothing else writes to.
+	Unlocked bool
 	// FSName is what /proc/mounts shows as the source; the source if empty.
 	FSName string
+	// Held is told of the locks that are held; nil for nobody.
+	Held HeldLog
+	// Left are directories, by their paths below the source, in which an earlier
+	// process of this host may have left its lock. They are seen to while the
+	// mount serves, and reported to Held as released.
+	Left []string
+	// Events is told of what the locks do, as lock.Config's; nil for nobody.
+	Events func(lock.Event)
+	// Operations counts the requests; nil if they are not to be counted.
+	Operations *Operations
 	// Log receives one entry an event.
 	Log *logrus.Logger
 	// Debug logs every request of the kernel.
@@ -59,6 +72,9 @@ type Server struct {
 	// bound ends with the context of Close, if that has ended the mount.
 	bound context.Context
 	bind  context.CancelFunc
+	// freeing ends when what was left has been seen to, or by stopFreeing.
+	freeing     sync.WaitGroup
+	stopFreeing context.CancelFunc
 }
 
 // Mount mounts the tree source at the directory target and serves it until
@@ -78,9 +94,12 @@ func Mount(source, target string, o Options) (*Server, error) {
 	}
 	s := &Server{tree: t, target: target, ended: make(chan struct{})}
 	s.bound, s.bind = context.WithCancel(context.Background())
+	var freeing context.Context
+	freeing, s.stopFreeing = context.WithCancel(s.bound)
 	if err := s.mount(o); err != nil {
 		return nil, errors.Join(err, s.end())
 	}
+	s.freeing.Go(func() { t.freeLeft(freeing, o.Left) })
 	go s.serve()
 	return s, nil
 }
@@ -108,18 +127,32 @@ func apart(source, target string) (string, error) {
 	return real[1], nil
 }
 
+// tellBoth returns a receiver of events that tells two; the second may be nil.
+func tellBoth(a, b func(lock.Event)) func(lock.Event) {
+	if b == nil {
+		return a
+	}
+	return func(e lock.Event) { a(e); b(e) }
+}
+
 // newTree opens the source, before anything is mounted over it.
 func newTree(source, target string, o Options) (*tree, error) {
 	t := &tree{
 		source: source,
+		target: target,
+		began:  time.Now(),
 		self:   o.Self,
 		log:    o.Log,
-		events: gate.Logger(o.Log),
+		held:   o.Held,
+		events: tellBoth(gate.Logger(o.Log), o.Events),
 		idle:   newIdleDirs(),
 		dirs:   map[fusefs.StableAttr]*dirNode{},
 		ids:    map[uint64]*dirNode{},
 		open:   map[closer]struct{}{},
 		wishes: map[lock.Key]*wish{},
+	}
+	if t.held == nil {
+		t.held = noHeldLog{}
 	}
 	fd, err := unix.Open(source, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -135,6 +168,7 @@ func newTree(source, target string, o Options) (*tree, error) {
 	t.locks = lock.NewManager(lock.Config{Self: o.Self, Linger: o.Linger, Events: t.events})
 	t.gate = gate.New(gate.Config{
 		Locks: t.locks, Jobs: o.Jobs, Wait: o.Wait, LastResort: lastResort, Mount: target, Log: o.Log,
+		Unlocked: o.Unlocked,
 	})
 	return t, nil
 }
@@ -180,7 +214,11 @@ func (s *Server) mount(o Options) error {
 	} else {
 		opts.Options = append(opts.Options, flagWords(o.Flags)...)
 	}
-	server, err := fuse.NewServer(&raw{fusefs.NewNodeFS(s.tree.root, opts), s.tree}, s.target, &opts.MountOptions)
+	var requests fuse.RawFileSystem = &raw{fusefs.NewNodeFS(s.tree.root, opts), s.tree}
+	if o.Operations != nil {
+		requests = &counted{requests, o.Operations}
+	}
+	server, err := fuse.NewServer(requests, s.target, &opts.MountOptions)
 	if err != nil {
 		return err
 	}
@@ -247,9 +285,14 @@ func (s *Server) end() error {
 	s.once.Do(func() {
 		defer close(s.ended)
 		s.tree.gate.Close()
-		select {
-		case <-s.tree.closeAll():
-		case <-s.bound.Done():
+		s.stopFreeing()
+		freed := make(chan struct{})
+		go func() { s.freeing.Wait(); close(freed) }()
+		for _, ended := range []<-chan struct{}{s.tree.closeAll(), freed} {
+			select {
+			case <-ended:
+			case <-s.bound.Done():
+			}
 		}
 		s.err = s.tree.locks.Close(s.bound)
 		s.tree.closeDirs()
@@ -261,6 +304,21 @@ func (s *Server) end() error {
 // Wait returns when the file system is unmounted, all requests have been
 // answered and every lock has been released.
 func (s *Server) Wait() { <-s.ended }
+
+// Locks are all that the mount holds or waits for. No file server is asked.
+func (s *Server) Locks() []lock.LocalStatus { return s.tree.locks.Status() }
+
+// Counts returns how many directories' locks the mount holds, and how many
+// operations wait for one.
+func (s *Server) Counts() (held, waiting int) {
+	for _, l := range s.tree.locks.Status() {
+		if l.Holder != nil {
+			held++
+		}
+		waiting += len(l.Waiters)
+	}
+	return held, waiting
+}
 
 // Unmount unmounts the file system; EBUSY while it is in use.
 func (s *Server) Unmount() error { return s.fuse.Unmount() }

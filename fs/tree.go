@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	fusefs "github.com/hanwen/go-fuse/v2/fs"
 	"github.com/sirupsen/logrus"
@@ -19,11 +20,14 @@ import (
 // tree is what the nodes of one mount share.
 type tree struct {
 	source string // for people
+	target string // where it is mounted
+	began  time.Time
 	root   *dirNode
 	self   *procid.Local
 	locks  *lock.Manager
 	gate   *gate.Gate
 	log    *logrus.Logger
+	held   HeldLog
 	events func(lock.Event)
 	idle   *idleDirs
 	// dev is the device number of the mount itself, set before it serves.

@@ -23,6 +23,7 @@ var clients = map[string]func(args []string) error{
 	"many":      clientMany,
 	"write":     clientWrite,
 	"worker":    clientWorker,
+	"unfit":     clientUnfit,
 	"signals":   clientSignals,
 	"posix":     clientPosix,
 	"posixtest": clientPosixtest,

@@ -1,6 +1,8 @@
 package integration
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -57,7 +59,8 @@ func TestKilledDaemon(t *testing.T) {
 			if r := w.record(); r != record {
 				t.Errorf("the lock was %q and is %q", record, r)
 			}
-			// Its own host sees that it is stale, and frees it.
+			// Its own host sees that it is stale, and frees it when it needs it.
+			w.alpha.forget()
 			w.alpha.mount()
 			if st := w.alpha.status(); st.State != lock.Stale {
 				t.Errorf("on its own host the lock is %s: %s", st.State, st.Reason)
@@ -88,6 +91,7 @@ func TestReboot(t *testing.T) {
 	if r := w.record(); r != record {
 		t.Errorf("the lock was %q and is %q", record, r)
 	}
+	w.alpha.forget()
 	w.alpha.mount()
 	if st := w.alpha.status(); st.State != lock.Stale {
 		t.Errorf("after the reboot the lock is %s: %s", st.State, st.Reason)
@@ -95,6 +99,84 @@ func TestReboot(t *testing.T) {
 	w.done(w.alpha.sh("echo own >h"))
 	w.done(other)
 	w.free()
+}
+
+// forget loses the notes of what the host's daemons have held, so that a lock
+// which is left is freed only when it is next needed there.
+func (h *host) forget() {
+	h.w.t.Helper()
+	if err := os.RemoveAll(h.State()); err != nil {
+		h.w.t.Fatal(err)
+	}
+}
+
+// What a killed daemon, or a host without power, has left is freed by the next
+// one there though nobody there needs it. A link that is planted in the place
+// of a directory leads nowhere.
+func TestLeftLocks(t *testing.T) {
+	for name, end := range map[string]func(w *world) error{
+		"killed": func(w *world) error { return w.alpha.daemon.Kill() },
+		"reboot": func(w *world) error { return w.alpha.Reboot() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if name == "reboot" && !initialPIDNamespace() {
+				unable(t, "needs the initial pid namespace: in a container no other boot is judged")
+			}
+			w := newWorld(t)
+			for _, d := range []string{"a\nb", "gone"} {
+				if err := os.Mkdir(filepath.Join(w.tree, d), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.alpha.hold()
+			j := w.alpha.start("sh", "-c", "cd "+w.mnt+" && exec 3>'a\nb/f' 4>gone/f && echo held && read x")
+			w.expect(j, "held")
+			other := w.beta.sh("echo other >g")
+			w.beta.waits(1)
+			// Its notes are written at once, but not before it goes on.
+			w.until("the notes", func() bool { return strings.Count(w.alpha.notes(), "+") >= 3 })
+			if err := end(w); err != nil {
+				t.Fatal(err)
+			}
+			outside := filepath.Join(t.TempDir(), "outside")
+			if err := os.Rename(filepath.Join(w.tree, "gone"), outside); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(outside, filepath.Join(w.tree, "gone")); err != nil {
+				t.Fatal(err)
+			}
+			w.alpha.mount()
+			w.done(other)
+			w.nothingLeft()
+			if left, err := os.ReadDir(filepath.Join(outside, lock.Reserved)); err != nil || len(left) != 1 {
+				t.Errorf("the lock behind a link: %v, %v", left, err)
+			}
+			if !w.alpha.recovered() {
+				t.Error("nobody says that a lock was recovered")
+			}
+			// Nothing is left to be noted.
+			w.until("the end of the notes", func() bool {
+				return !strings.Contains(w.alpha.notes(), `"D"`) || strings.Contains(w.alpha.notes(), `-"D"`)
+			})
+			w.done(w.alpha.sh("echo own >h"))
+		})
+	}
+}
+
+// notes returns the notes of what the host's daemons hold.
+func (h *host) notes() string {
+	h.w.t.Helper()
+	files, err := filepath.Glob(filepath.Join(h.State(), "held/*/*"))
+	if err != nil {
+		h.w.t.Fatal(err)
+	}
+	var all string
+	for _, f := range files {
+		b, _ := os.ReadFile(f) // one may have been replaced since
+		all += string(b)
+	}
+	return all
 }
 
 // An operator breaks the lock of a host that was alive after all. The next

@@ -34,7 +34,8 @@ func (h *host) runs(code int, args []string, says ...string) string {
 	return out
 }
 
-// leaveLocks makes locks of alpha in D, and below it, whose daemon is dead.
+// leaveLocks makes locks of alpha in D, and below it, whose daemon is dead and
+// has left no notes.
 func (w *world) leaveLocks() {
 	w.t.Helper()
 	deep := w.back("a b", "deep")
@@ -46,6 +47,7 @@ func (w *world) leaveLocks() {
 	if err := w.alpha.daemon.Kill(); err != nil {
 		w.t.Fatal(err)
 	}
+	w.alpha.forget() // or its next daemon would free them
 	w.record()
 	if _, err := os.Lstat(filepath.Join(deep, lock.Reserved)); err != nil {
 		w.t.Fatal(err)

@@ -114,6 +114,9 @@ func (t *tenure) useBy(alone int) *Hold {
 // Release ends the hold. It does not wait for the server. A second call does
 // nothing.
 func (h *Hold) Release() {
+	if h.t == unlocked {
+		return
+	}
 	t, m := h.t, h.t.m
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -148,6 +151,9 @@ func (h *Hold) Release() {
 // ErrClosed after the manager's Close. It is called before each thing that is
 // done under the lock, and so tells that the job is not stuck.
 func (h *Hold) Err() error {
+	if h.t == unlocked {
+		return nil
+	}
 	h.t.m.mu.Lock()
 	defer h.t.m.mu.Unlock()
 	h.t.moved = time.Now()
@@ -157,6 +163,9 @@ func (h *Hold) Err() error {
 // Share returns another hold of the same lock for the same job. It may be
 // called until h's Release.
 func (h *Hold) Share() *Hold {
+	if h.t == unlocked {
+		return Unlocked()
+	}
 	h.t.m.mu.Lock()
 	defer h.t.m.mu.Unlock()
 	return h.t.useBy(h.alone)
@@ -166,7 +175,7 @@ func (h *Hold) Share() *Hold {
 // then does, or the error that kept it from finding out (ctx's, or the file
 // system's).
 func (h *Hold) Check(ctx context.Context) error {
-	if err := h.Err(); err != nil {
+	if err := h.Err(); err != nil || h.t == unlocked {
 		return err
 	}
 	found := make(chan error, 1)
@@ -240,6 +249,9 @@ func (m *Manager) verifier() {
 // all candidates in it are discarded too.
 // It returns when D/.lockfs is gone or could not be removed.
 func (m *Manager) Vacate(ctx context.Context, h *Hold) error {
+	if h.t == unlocked {
+		return nil
+	}
 	t := h.t
 	if err := m.holder.discardAll(t.dir, func(record) bool { return true }); err != nil {
 		return err

@@ -118,6 +118,8 @@ type entry struct {
 	waiters []*waiter
 	// by says who kept the worker out at its last try; "" before it.
 	by string
+	// seen is the lock as it was at that try.
+	seen sight
 	// working: the worker runs. wake tells it that something has changed.
 	working bool
 	wake    chan struct{}
@@ -194,6 +196,11 @@ func (e *entry) status() LocalStatus {
 	for _, w := range e.waiters {
 		s.Path = w.r.Place.Path
 		s.Waiters = append(s.Waiters, Waiter{Job: w.r.Job.String(), Cause: w.r.Cause, Since: w.since})
+	}
+	if e.owner == nil && e.by != "" {
+		s.Seen = &Status{}
+		s.Seen.show(e.seen)
+		s.Seen.Advise(s.Path)
 	}
 	return s
 }

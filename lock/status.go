@@ -86,4 +86,8 @@ type LocalStatus struct {
 	Path    string       `json:"path"`
 	Holder  *LocalHolder `json:"holder,omitempty"`
 	Waiters []Waiter     `json:"waiters,omitempty"`
+	// Seen is the lock that the waiters were last kept out by, without what
+	// its holder wrote down for people; nil if it is this process's own, or
+	// not looked at yet.
+	Seen *Status `json:"seen,omitempty"`
 }

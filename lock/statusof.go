@@ -15,7 +15,7 @@ func StatusOf(d Dir, path string, judge Judge) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	st := Status{Path: path, State: s.state}
+	var st Status
 	names, err := d.List("")
 	if err != nil {
 		return Status{}, err
@@ -25,27 +25,37 @@ func StatusOf(d Dir, path string, judge Judge) (Status, error) {
 			st.Candidates = append(st.Candidates, name)
 		}
 	}
-	switch s.state {
-	case Odd:
-		st.Entries, st.Reason = s.entries, s.why
-	case Held, Stale:
-		st.describe(d, s)
+	st.show(s)
+	if st.Record != "" {
+		st.read(d, s.rec)
 	}
 	st.Advise(path)
 	return st, nil
 }
 
-// describe fills in who holds.
-func (st *Status) describe(d Dir, s sight) {
-	st.Record, st.Host, st.PID, st.Boot = s.rec.name(), s.rec.holder.Host, s.rec.holder.PID, s.rec.holder.Boot
-	st.Verdict, st.Reason = verdictName(s.judgement.Verdict), s.judgement.Reason
-	// The target is for people: that it is gone already is no error.
-	if target, err := d.Readlink(s.rec.inLock()); err == nil {
-		n := parseNote(target)
-		st.Cause, st.Since = n.Cause, n.Since
+// show fills in what a look has shown.
+func (st *Status) show(s sight) {
+	st.State = s.state
+	switch s.state {
+	case Odd:
+		st.Entries, st.Reason = s.entries, s.why
+	case Held, Stale:
+		st.Record, st.Host, st.PID, st.Boot = s.rec.name(), s.rec.holder.Host, s.rec.holder.PID, s.rec.holder.Boot
+		st.Verdict, st.Reason = verdictName(s.judgement.Verdict), s.judgement.Reason
+		st.SharedMachine = s.judgement.SharedMachine
 	}
-	st.Copied = copied(d, s.rec, st.Since)
-	st.SharedMachine = s.judgement.SharedMachine
+}
+
+// read fills in what the holder wrote down for people; that it is gone already
+// is no error.
+func (st *Status) read(d Dir, r record) {
+	target, err := d.Readlink(r.inLock())
+	if err != nil {
+		return
+	}
+	n := parseNote(target)
+	st.Cause, st.Since = n.Cause, n.Since
+	st.Copied = copied(d, r, st.Since)
 }
 
 // dater is a directory that can tell when a name of it was last modified, and
@@ -88,12 +98,12 @@ func verdictName(v procid.Verdict) string {
 // hint, whose command is for that path.
 func (st *Status) Advise(path string) {
 	st.Path = path
-	dir := quote(path)
+	dir := Quote(path)
 	switch {
 	case st.State == Odd && len(st.Entries) == 0:
-		st.Hint = "nobody can judge this: look at " + quote(path+"/"+lockName) + ", and remove it if it is no lock of yours"
+		st.Hint = "nobody can judge this: look at " + Quote(path+"/"+lockName) + ", and remove it if it is no lock of yours"
 	case st.State == Odd:
-		st.Hint = "nobody can judge this; to remove a name that you know to be nobody's: lockfs break " + dir + " " + quote(st.Entries[0])
+		st.Hint = "nobody can judge this; to remove a name that you know to be nobody's: lockfs break " + dir + " " + Quote(st.Entries[0])
 		if looksLikeRecord(st.Entries[0]) {
 			st.Hint += " --force"
 		}
@@ -114,8 +124,8 @@ func (st *Status) Advise(path string) {
 	}
 }
 
-// quote writes a word as a shell reads it.
-func quote(s string) string {
+// Quote writes a word as a shell reads it.
+func Quote(s string) string {
 	plain := func(c rune) bool {
 		return isHostByte(byte(c)) && c < 0x80 || strings.ContainsRune("/,:+=@%", c)
 	}

@@ -338,7 +338,7 @@ func (m *Manager) keptOut(e *entry, w *waiter, s sight) bool {
 	if s.state == Free {
 		return slices.Contains(e.waiters, w)
 	}
-	e.by = s.by()
+	e.by, e.seen = s.by(), s
 	if s.judgement.Reason != "" {
 		e.by += " (" + s.judgement.Reason + ")"
 	}

@@ -7,12 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/sirupsen/logrus"
-	logsyslog "github.com/sirupsen/logrus/hooks/syslog"
 	"golang.org/x/sys/unix"
 )
 
@@ -34,7 +35,7 @@ var errTold = errors.New("")
 // background starts the daemon of a mount and returns when the mount serves,
 // or with the code that the daemon ended with. A signal that ends this process
 // ends the daemon.
-func background(r mountRequest) error {
+func background(r *mountRequest) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer signal.Stop(signals)
@@ -46,6 +47,10 @@ func background(r mountRequest) error {
 	cmd := exec.Command("/proc/self/exe", append([]string{"mount", "--foreground", "--" + readyFlag, "3",
 		"--log-level", r.log.level, "--log-format", r.log.format, "-o", r.o.String(), "--"}, r.source, r.target)...)
 	cmd.Args[0] = "lockfs"
+	// What this process was given by a service manager is about itself.
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "NOTIFY_SOCKET=") || strings.HasPrefix(v, "JOURNAL_STREAM=")
+	})
 	cmd.Dir = "/"
 	cmd.Stderr = os.Stderr
 	cmd.ExtraFiles = []*os.File{writeEnd}
@@ -113,16 +118,14 @@ func backgroundLog(log *logrus.Logger, file string) (stderr *os.File, err error)
 	if err != nil {
 		return nil, err
 	}
-	log.SetOutput(null)
-	hook, err := logsyslog.NewSyslogHook("", "", syslog.LOG_DAEMON|syslog.LOG_INFO, "lockfs")
+	w, err := syslog.New(syslog.LOG_DAEMON|syslog.LOG_INFO, "lockfs")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "lockfs: there is no journal and no syslog here, so what the daemon has to say is lost; -o log=FILE keeps it")
+		log.SetOutput(null)
 		return null, nil
 	}
-	if f, ok := log.Formatter.(*logrus.TextFormatter); ok {
-		f.DisableTimestamp = true // syslog has its own
-	}
-	log.AddHook(hook)
+	log.SetOutput(toSyslog{w})
+	forJournal(log) // whose format it is, too
 	return null, nil
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	lockfs "github.com/lockfs/lockfs/fs"
 	"github.com/lockfs/lockfs/procid"
@@ -51,6 +52,8 @@ Options, as of mount(8), in one -o or in several, the last one counts:
   remount                give what is mounted there other flags of mount(8)
   fsname=NAME            what /proc/mounts shows as the source (SOURCE)
   log=FILE               log to this file
+  metrics=unix:/PATH|HOST:PORT
+                         tell a monitoring system of the mount, at /metrics there (OpenMetrics)
   debug                  log every request of the kernel
 What is for others is left to them: _netdev, nofail, user, x-*, comment=.... A comma in a value
 stands behind a backslash, or the value between double quotes.`,
@@ -83,16 +86,25 @@ stands behind a backslash, or the value between double quotes.`,
 	return cmd
 }
 
+// nolock is also an option of mount.nfs, which people write without a thought:
+// it needs nolockValue in nolockEnv, which nobody has by chance.
+const (
+	nolockEnv   = "LOCKFS_NOLOCK"
+	nolockValue = "measuring-only"
+)
+
 // mountRequest is a mount that is asked for.
 type mountRequest struct {
 	source, target string // absolute
 	o              options
 	log            logFlags
+	notes          notes
+	queue          *queue // of the log
 }
 
 // newMountRequest returns the request to mount source at target.
-func newMountRequest(source, target string, o options, log logFlags) (r mountRequest, err error) {
-	r = mountRequest{o: o, log: log}
+func newMountRequest(source, target string, o options, log logFlags) (r *mountRequest, err error) {
+	r = &mountRequest{o: o, log: log}
 	// For daemons and messages, which are elsewhere.
 	if r.source, err = filepath.Abs(source); err != nil {
 		return r, err
@@ -107,16 +119,20 @@ func newMountRequest(source, target string, o options, log logFlags) (r mountReq
 	if o.allowOther && os.Geteuid() != 0 {
 		return r, withCode(exitRefused, errors.New("allow_other: a mount by another user than root is for that user only"))
 	}
+	if o.unlocked && os.Getenv(nolockEnv) != nolockValue {
+		return r, usage("nolock takes no locks, so that jobs overwrite each other's data: it is for measuring on a tree of one's own, with %s=%s in the environment", nolockEnv, nolockValue)
+	}
 	return r, nil
 }
 
 // serve mounts what is asked for and serves it to its end, in this process. fd
 // is the descriptor of a daemon's readiness, or 0.
-func (r mountRequest) serve(fd int) error {
+func (r *mountRequest) serve(fd int) error {
 	log, ready, err := r.logger(fd)
 	if err != nil {
 		return err
 	}
+	defer r.queue.flush()
 	// A log reader that has gone away must not end the daemon.
 	signal.Ignore(syscall.SIGPIPE)
 	signals := make(chan os.Signal, 2)
@@ -127,6 +143,7 @@ func (r mountRequest) serve(fd int) error {
 	if err != nil {
 		return err
 	}
+	defer r.notes.close(entry)
 	end, err := announce(r.target)
 	if err != nil {
 		// umount then can't tell when the locks are gone; all else works.
@@ -135,27 +152,32 @@ func (r mountRequest) serve(fd int) error {
 		defer end.Close()
 	}
 	entry.WithFields(logrus.Fields{"options": r.o.String(), "pid": os.Getpid()}).Info("mounted")
+	if r.o.unlocked {
+		entry.Warn("NO LOCKS ARE TAKEN: jobs overwrite each other's data in this mount (nolock, for measuring only)")
+	}
 	if ready != nil {
 		if err := ready.tell(log); err != nil {
 			return errors.Join(withCode(exitIO, fmt.Errorf("who mounts has gone away: %w", err)), closeServer(server, signals, entry))
 		}
 	}
-
+	manager := notify(server, entry)
 	ended := make(chan struct{})
 	go func() { server.Wait(); close(ended) }()
 	select {
 	case <-ended:
+		manager.ending()
 		entry.Info("unmounted")
 		return nil
 	case s := <-signals:
 		entry.WithField("signal", s.String()).Info("ending")
 	}
+	manager.ending()
 	return closeServer(server, signals, entry)
 }
 
 // logger returns the daemon's log, and its readiness unless it serves in the
 // foreground.
-func (r mountRequest) logger(fd int) (log *logrus.Logger, ready *readiness, err error) {
+func (r *mountRequest) logger(fd int) (log *logrus.Logger, ready *readiness, err error) {
 	if log, err = r.log.logger(os.Stderr); err != nil {
 		return nil, nil, err
 	}
@@ -170,6 +192,8 @@ func (r mountRequest) logger(fd int) (log *logrus.Logger, ready *readiness, err 
 	case isJournal(os.Stderr):
 		forJournal(log)
 	}
+	r.queue = newQueue(log.Out)
+	log.SetOutput(r.queue)
 	return log, ready, err
 }
 
@@ -197,20 +221,39 @@ func (r *mountRequest) mount(log *logrus.Logger) (*lockfs.Server, *logrus.Entry,
 	if err := fits(r.source, r.target); err != nil {
 		return nil, nil, err
 	}
-	server, err := lockfs.Mount(r.source, r.target, lockfs.Options{
-		Self:   self,
-		Jobs:   r.o.jobs,
-		Wait:   r.o.wait,
-		Linger: r.o.linger,
-		Flags:  r.o.flags,
-		FSName: r.o.fsName,
-		Log:    log,
-		Debug:  r.o.debug,
-	})
+	if r.o.flags&unix.MS_RDONLY == 0 {
+		if err := unfit(r.source); err != nil {
+			return nil, nil, err
+		}
+	}
+	meter, err := newMeter(r.o.metrics, r.target)
 	if err != nil {
+		return nil, nil, err
+	}
+	left := r.notes.open(self.ID(), r.source, log)
+	o := lockfs.Options{
+		Held:     &r.notes,
+		Left:     left,
+		Self:     self,
+		Jobs:     r.o.jobs,
+		Wait:     r.o.wait,
+		Linger:   r.o.linger,
+		Unlocked: r.o.unlocked,
+		Flags:    r.o.flags,
+		FSName:   r.o.fsName,
+		Log:      log,
+		Debug:    r.o.debug,
+	}
+	meter.add(&o)
+	server, err := lockfs.Mount(r.source, r.target, o)
+	if err != nil {
+		meter.close()
+		r.notes.close(logrus.NewEntry(log))
 		return nil, nil, withCode(mountCode(err), fmt.Errorf("mount %s at %s: %w", r.source, r.target, err))
 	}
-	return server, log.WithFields(logrus.Fields{"source": r.source, "mount": r.target, "host": self.ID().Host}), nil
+	entry := log.WithFields(logrus.Fields{"source": r.source, "mount": r.target, "host": self.ID().Host})
+	meter.serve(server, entry)
+	return server, entry, nil
 }
 
 // closeServer ends the mount within closeBound, or before at a second signal.

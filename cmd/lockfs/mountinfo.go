@@ -15,6 +15,7 @@ import (
 // mountEntry is what is used of a line of proc_pid_mountinfo(5).
 type mountEntry struct {
 	dev     string // "major:minor"
+	root    string // the directory of the file system that is mounted
 	point   string
 	fsType  string
 	source  string
@@ -31,7 +32,7 @@ func parseMountinfo(text string) []mountEntry {
 		if !ok || len(f) < 6 || len(r) < 3 {
 			continue
 		}
-		ms = append(ms, mountEntry{dev: f[2], point: unescape(f[4]), fsType: r[0], source: unescape(r[1]),
+		ms = append(ms, mountEntry{dev: f[2], root: unescape(f[3]), point: unescape(f[4]), fsType: r[0], source: unescape(r[1]),
 			options: append(strings.Split(f[5], ","), strings.Split(r[2], ",")...)})
 	}
 	return ms

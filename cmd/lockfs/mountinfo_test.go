@@ -15,8 +15,8 @@ damaged line
 92 26 0:52 / /mnt/d rw no separator
 `
 	want := []mountEntry{
-		{dev: "254:0", point: "/", fsType: "ext4", source: "/dev/vda", options: []string{"rw", "relatime", "rw"}},
-		{dev: "0:50", point: `/mnt/a b\`, fsType: "fuse.lockfs", source: "srv:/x y", options: []string{"rw", "nosuid", "nodev", "rw", "user_id=0"}},
+		{dev: "254:0", root: "/", point: "/", fsType: "ext4", source: "/dev/vda", options: []string{"rw", "relatime", "rw"}},
+		{dev: "0:50", root: "/", point: `/mnt/a b\`, fsType: "fuse.lockfs", source: "srv:/x y", options: []string{"rw", "nosuid", "nodev", "rw", "user_id=0"}},
 	}
 	if got := parseMountinfo(text); !reflect.DeepEqual(got, want) {
 		t.Errorf("parseMountinfo: %+v, want %+v", got, want)

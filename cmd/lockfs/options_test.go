@@ -44,12 +44,29 @@ func TestParseOptions(t *testing.T) {
 				unix.MS_STRICTATIME | unix.MS_LAZYTIME | unix.MS_NOSYMFOLLOW | unix.MS_SILENT
 		})},
 		{[]string{"allow_other"}, with(func(o *options) { o.allowOther = true })},
+		{[]string{"nolock"}, with(func(o *options) { o.unlocked = true })},
 		{[]string{"debug"}, with(func(o *options) { o.debug = true })},
 	} {
 		got, err := parseOptions(tt.in, nil)
 		if err != nil || got != tt.want {
 			t.Errorf("parseOptions(%q) = %+v, %v; want %+v", tt.in, got, err, tt.want)
 		}
+	}
+}
+
+// mount.nfs has a nolock too, which is in many an fstab.
+func TestNolockIsNotTakenByChance(t *testing.T) {
+	o := options{unlocked: true}
+	for value, ok := range map[string]bool{"": false, "1": false, nolockValue: true} {
+		t.Setenv(nolockEnv, value)
+		_, err := newMountRequest("/a", "/b", o, logFlags{})
+		if ok && err != nil || !ok && exitCode(err) != exitUsage {
+			t.Errorf("nolock with %s=%q: %v", nolockEnv, value, err)
+		}
+	}
+	t.Setenv(nolockEnv, nolockValue)
+	if r, err := newMountRequest("/a", "/b", options{}, logFlags{}); err != nil || r.o.unlocked {
+		t.Errorf("without nolock: %+v, %v", r.o, err)
 	}
 }
 

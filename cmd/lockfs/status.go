@@ -1,11 +1,10 @@
 package main
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,38 +14,192 @@ import (
 )
 
 func newStatus() *cobra.Command {
-	var asJSON bool
+	var asJSON, recursive bool
+	var every string
 	cmd := &cobra.Command{
-		Use:   "status PATH...",
-		Short: "Say who holds a directory's lock, who waits, and whether the holder is alive",
-		Long: `Say of each PATH who holds its lock: PATH is a directory in a lockfs mount or in the tree
-itself, or a file, whose lock is its directory's. In a mount the jobs of this host that wait
-are named too. Nothing is changed. Exit 70 if a lock directory is in a state that lockfs
-never makes.`,
-		Args: wants("PATH..."),
+		Use:   "status [PATH...]",
+		Short: "Say who holds a lock, who waits, whether the holder is alive, and what to do",
+		Long: `Say of each PATH who holds its lock, who waits for it on this host, whether the holder is
+alive and why, and what to do next. PATH is
+
+  a directory   in a mount of lockfs or in the tree itself; or a file, for its directory
+  a mountpoint  of lockfs: all that this host holds or waits for through it
+  a tree        with -r: each directory in it that is locked
+  missing       all mounts of this host
+
+Nothing is changed. A mount is asked without a request to the file server, so that it
+answers while that does not; it tells root, and the user whose mount it is. A directory is
+looked at on the server.
+
+With --json each line is one object. Its "kind" is
+  mount  mount, source, state (served; dead: its daemon has ended; silent: reason says why),
+         host, pid, since, holds, waiters (numbers)
+  lock   path, state (free, held, stale, odd), record, host, pid, boot, verdict (alive,
+         dead, foreign, unknown), reason, since, cause {program, pid, user, job, mount},
+         shared_machine, copied, entries, candidates, hint; and of this host's mount:
+         holder {job, cause, since, uses, lost}, waiters [{job, cause, since}]
+What is empty is left out. Times are of RFC 3339.
+
+Exit 70 if a lock directory is in a state that lockfs never makes.`,
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			self, err := procid.Self()
-			if err != nil {
+			q := query{paths: args, recursive: recursive}
+			if recursive && len(args) == 0 {
+				return usage("status -r wants a PATH")
+			}
+			var err error
+			if q.self, err = procid.Self(); err != nil {
 				return err
 			}
-			var failed []error
-			for _, path := range args {
-				st, err := statusOf(path, self.Judge)
-				if err == nil {
-					err = printStatus(cmd.OutOrStdout(), st, asJSON)
-				}
-				if err == nil && st.State == lock.Odd {
-					err = fmt.Errorf("%s: %w", st.Path, lock.ErrOdd)
-				}
-				if err != nil {
-					failed = append(failed, err)
-				}
+			show := showText
+			if asJSON {
+				show = showJSON
 			}
-			return errors.Join(failed...)
+			if every == "" {
+				v := q.ask(cmd.Context())
+				return errors.Join(show(cmd.OutOrStdout(), v, style{now: time.Now()}), v.err())
+			}
+			interval, err := parseDuration("--watch", every)
+			if err != nil {
+				return usage("%w", err)
+			}
+			return watch(cmd.Context(), cmd.OutOrStdout(), max(interval, leastInterval), q, show, asJSON)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a path, each in a line")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs: one JSON object a line")
+	cmd.Flags().BoolVarP(&recursive, "recursive", "r", false, "each locked directory in the tree PATH")
+	cmd.Flags().StringVar(&every, "watch", "", "show it again and again, until Ctrl-C, every INTERVAL (2s)")
+	cmd.Flags().Lookup("watch").NoOptDefVal = "2s"
 	return cmd
+}
+
+// query is what the command was asked.
+type query struct {
+	self      *procid.Local
+	paths     []string
+	recursive bool
+}
+
+// view is an answer.
+type view struct {
+	// mounts are the mounts that were asked for.
+	mounts []mountView
+	// single are the directories that were named, each to be told in full.
+	single []lock.Status
+	// listed are what was found in mounts and trees.
+	listed []lock.Status
+	// walked is how many directories of trees were looked at, if any were.
+	walked int
+	failed []error
+}
+
+// ask looks at everything that was asked for.
+func (q query) ask(ctx context.Context) *view {
+	v := &view{}
+	if len(q.paths) == 0 {
+		ms, err := mounts()
+		if err != nil {
+			v.fail(err)
+		}
+		v.addMounts(served(ms))
+		return v
+	}
+	for _, path := range q.paths {
+		if err := q.askPath(ctx, v, path); err != nil {
+			v.fail(err)
+		}
+	}
+	v.markCopies()
+	return v
+}
+
+func (q query) askPath(ctx context.Context, v *view, path string) error {
+	if !q.recursive {
+		if m, err := mountedAt(path); err != nil {
+			return err
+		} else if m != nil {
+			v.addMounts([]mountEntry{*m})
+			return nil
+		}
+	}
+	p, err := openPlace(path)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if !q.recursive {
+		st, err := p.status(q.self.Judge)
+		if err == nil {
+			v.single = append(v.single, st)
+		}
+		return err
+	}
+	n, err := walk(ctx, p, func(p *place, traces bool) {
+		if !traces {
+			return
+		}
+		st, err := p.status(q.self.Judge)
+		switch {
+		case err != nil:
+			v.fail(err)
+		case st.State != lock.Free || st.Holder != nil || len(st.Waiters)+len(st.Candidates) > 0:
+			v.listed = append(v.listed, st)
+		}
+	}, v.fail)
+	v.walked += n
+	return err
+}
+
+// mountedAt returns the mount of lockfs at path, if it is a mountpoint of one.
+// The mount is not asked, nor is anything but path's parent.
+func mountedAt(path string) (*mountEntry, error) {
+	point, err := mountpoint(path)
+	if err != nil {
+		return nil, nil // what is wrong with path is said by who opens it
+	}
+	m, err := topMount(point)
+	if err != nil || m == nil || !m.ours() || m.root != "/" {
+		return nil, err
+	}
+	return m, nil
+}
+
+func (v *view) fail(err error) { v.failed = append(v.failed, err) }
+
+// addMounts asks the daemons of the mounts.
+func (v *view) addMounts(ms []mountEntry) {
+	for _, a := range askMounts(ms) {
+		v.mounts = append(v.mounts, a.view)
+		v.listed = append(v.listed, a.locks...)
+	}
+}
+
+// markCopies marks the locks whose very record stands in two directories: no
+// two locks ever have one, so that one is a copy.
+func (v *view) markCopies() {
+	count := map[string]int{}
+	for _, st := range v.listed {
+		count[st.Record]++
+	}
+	for i := range v.listed {
+		if st := &v.listed[i]; st.Record != "" && count[st.Record] > 1 && !st.Copied {
+			st.Copied = true
+			st.Advise(st.Path)
+		}
+	}
+}
+
+// err returns what could not be seen, and what was seen that must not be.
+func (v *view) err() error {
+	failed := v.failed
+	for _, list := range [][]lock.Status{v.single, v.listed} {
+		for _, st := range list {
+			if st.State == lock.Odd {
+				failed = append(failed, fmt.Errorf("%s: %w", printable(st.Path), lock.ErrOdd))
+			}
+		}
+	}
+	return errors.Join(failed...)
 }
 
 // statusOf looks at the lock that protects path.
@@ -59,81 +212,11 @@ func statusOf(path string, judge lock.Judge) (lock.Status, error) {
 	return p.status(judge)
 }
 
-// printStatus writes a status for people, or as JSON for programs.
-func printStatus(w io.Writer, st lock.Status, asJSON bool) error {
-	if asJSON {
-		return json.NewEncoder(w).Encode(st)
+// under returns path, which is in the directory from, as it is found in to.
+func under(path, from, to string) string {
+	rel, err := filepath.Rel(from, path)
+	if err != nil {
+		return path
 	}
-	_, err := io.WriteString(w, statusText(st, time.Now()))
-	return err
-}
-
-// statusText says a status in words; now is what ages are counted to.
-func statusText(st lock.Status, now time.Time) string {
-	var b strings.Builder
-	line := func(format string, a ...any) { fmt.Fprintf(&b, format+"\n", a...) }
-	switch st.State {
-	case lock.Held, lock.Stale:
-		line("%s: %s, by process %d of host %s%s", st.Path, st.State, st.PID, st.Host, since(st.Since, now))
-		if who := causeText(st.Cause); who != "" {
-			line("  taken for: %s", who)
-		}
-		line("  the holder is %s: %s", st.Verdict, st.Reason)
-	case lock.Odd:
-		line("%s: odd: %s", st.Path, st.Reason)
-		for _, e := range st.Entries {
-			line("  in the lock directory: %q", e)
-		}
-	default:
-		line("%s: %s", st.Path, st.State)
-	}
-	if h := st.Holder; h != nil {
-		lost := ""
-		if h.Lost {
-			lost = ", LOST: it was taken away"
-		}
-		line("  held here by %s%s, in use %d times%s", jobText(h.Job, h.Cause), since(h.Since, now), h.Uses, lost)
-	}
-	for _, w := range st.Waiters {
-		line("  waiting here: %s%s", jobText(w.Job, w.Cause), since(w.Since, now))
-	}
-	for _, c := range st.Candidates {
-		line("  not published: %s", c)
-	}
-	if st.Hint != "" {
-		line("  %s", st.Hint)
-	}
-	return b.String()
-}
-
-// since says when something began, and how long ago by this host's clock.
-func since(t, now time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return fmt.Sprintf(", since %s (%v)", t.Local().Format(time.DateTime), max(0, now.Sub(t)).Round(time.Second))
-}
-
-// causeText says who made a lock be taken.
-func causeText(c lock.Cause) string {
-	var words []string
-	if c.Program != "" || c.PID != 0 {
-		words = append(words, fmt.Sprintf("%s (pid %d)", c.Program, c.PID))
-	}
-	if c.User != "" {
-		words = append(words, "user "+c.User)
-	}
-	if c.Job != "" {
-		words = append(words, c.Job)
-	}
-	if c.Mount != "" {
-		words = append(words, "through "+c.Mount)
-	}
-	return strings.Join(words, ", ")
-}
-
-// jobText says which job it is, and what of it.
-func jobText(job string, c lock.Cause) string {
-	c.Job = job
-	return causeText(c)
+	return filepath.Join(to, rel)
 }

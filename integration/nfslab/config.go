@@ -19,6 +19,10 @@ type Config struct {
 	Reexport bool
 	// Cloned gives all clients one machine-id, as copies of one disk have it.
 	Cloned bool
+	// Tools gives all hosts, in /usr/bin, the real programs where busybox has
+	// small ones (coreutils, findutils, tar, sed, gzip, ...), and rsync, sqlite3,
+	// git, make and Python 3.
+	Tools bool
 	// Kernel is the series of Debian's cloud kernel: "6.1" or "6.12".
 	// Empty means 6.1.
 	Kernel string

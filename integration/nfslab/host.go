@@ -189,6 +189,9 @@ func (h *Host) arguments() []string {
 	if h.role != "client" {
 		args = append(args, "-drive", "file="+h.path("disk")+",format=raw,if=none,id=d0,cache=writeback", "-device", "virtio-blk-pci,drive=d0")
 	}
+	if h.lab.tools != "" {
+		args = append(args, "-drive", "file="+h.lab.tools+",format=raw,if=none,id=tools,readonly=on", "-device", "virtio-blk-pci,drive=tools,serial=tools")
+	}
 	return args
 }
 

@@ -17,7 +17,7 @@ import (
 
 // imageFormat is part of every key: raise it when the way that an image is
 // made changes in a manner that its other parts don't show.
-const imageFormat = "1"
+const imageFormat = "2"
 
 // guestModules are the kernel modules that every host loads. crc32c is asked
 // for by ext4 and xfs by name only, which needs a modprobe that isn't there.
@@ -129,7 +129,7 @@ func cachedImage(ctx context.Context, cache, series string) (image, error) {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return image{}, err
 	}
-	if err := dropOldImages(cache, series); err != nil {
+	if err := dropUnused(cache, "new-*", "download-*", "guest-"+series+"-*"); err != nil {
 		return image{}, err
 	}
 	tmp, err := os.MkdirTemp(cache, "new-")
@@ -155,10 +155,10 @@ func useImage(dir string) error {
 	return err
 }
 
-// dropOldImages removes the images that were made from something older and
-// that nobody uses, and what a killed maker left.
-func dropOldImages(cache, series string) error {
-	for _, pattern := range []string{"new-*", "download-*", "guest-" + series + "-*"} {
+// dropUnused removes from the cache what has such names and is used by nobody:
+// what was made from something older, and what a killed maker left.
+func dropUnused(cache string, patterns ...string) error {
+	for _, pattern := range patterns {
 		old, err := filepath.Glob(filepath.Join(cache, pattern))
 		if err != nil {
 			return err
@@ -281,6 +281,9 @@ func writeInitrd(path string, mods []module, busybox, agent []byte) error {
 	c.symlink("bin/call", "agent")
 	c.symlink("init", "bin/busybox")
 	c.symlink("bin/sh", "busybox")
+	// Where the disk of tools, mounted on /usr, is looked for by its programs.
+	c.symlink("lib64", "usr/lib64")
+	c.symlink("lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu")
 	c.file("etc/passwd", []byte("root:x:0:0:root:/root:/bin/sh\nu1000:x:1000:1000::/tmp:/bin/sh\nu1001:x:1001:1001::/tmp:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n"))
 	c.file("etc/group", []byte("root:x:0:\nu1000:x:1000:\nu1001:x:1001:\nnogroup:x:65534:\n"))
 	c.file("etc/hosts", []byte("127.0.0.1 localhost\n10.77.0.1 server\n10.77.0.2 reexport\n10.77.0.11 c1\n10.77.0.12 c2\n10.77.0.13 c3\n"))

@@ -26,6 +26,7 @@ type Lab struct {
 
 	config Config
 	image  image
+	tools  string // the disk of tools; "" if there is none
 	dir    string // of sockets, consoles and disks; locked while the lab runs
 	unlock func()
 	hub    *hub
@@ -44,6 +45,11 @@ func Start(ctx context.Context, config Config) (*Lab, error) {
 		return nil, err
 	}
 	l := &Lab{config: config, image: img, hub: newHub()}
+	if config.Tools {
+		if l.tools, err = buildTools(ctx); err != nil {
+			return nil, err
+		}
+	}
 	l.close = sync.OnceValue(l.end)
 	if l.dir, l.unlock, err = newDir(); err != nil {
 		return nil, err
@@ -71,8 +77,9 @@ func newDir() (dir string, unlock func(), err error) {
 		return "", nil, err
 	}
 	for _, d := range old {
-		// Another user's is his.
-		if err := removeUnused(d, inUse); err != nil && !errors.Is(err, os.ErrPermission) && !errors.Is(err, os.ErrNotExist) {
+		// Another user's is his, and what is no directory is no lab's.
+		err := removeUnused(d, inUse)
+		if err != nil && !errors.Is(err, os.ErrPermission) && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
 			return "", nil, err
 		}
 	}

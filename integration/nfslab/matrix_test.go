@@ -15,24 +15,19 @@ var labs = []nfslab.Config{
 	{Export: nfslab.Export{FS: "xfs"}},
 	{Export: nfslab.Export{FS: "tmpfs"}},
 	{Export: nfslab.Export{FS: "ext4", RootSquash: true}},
+	{Export: nfslab.Export{FS: "xfs", RootSquash: true}},
+	{Export: nfslab.Export{FS: "tmpfs", RootSquash: true}},
+	{Export: nfslab.Export{FS: "ext4"}, Kernel: "6.12"},
 	{Export: nfslab.Export{FS: "ext4"}, Reexport: true},
 	{Export: nfslab.Export{FS: "xfs", RootSquash: true}, Reexport: true},
 	{Export: nfslab.Export{FS: "tmpfs"}, Reexport: true},
 }
 
-// versions and mountOptions are how each export is mounted; by all options where
-// it is on ext4 and root is root.
+// versions and mountOptions are how each export is mounted.
 var (
 	versions     = []string{"4.2", "4.1", "4.0", "3"}
 	mountOptions = []string{"hard", "soft", "hard,noac", "hard,actimeo=600"}
 )
-
-func optionsFor(e nfslab.Export) []string {
-	if e.FS == "ext4" && !e.RootSquash {
-		return mountOptions
-	}
-	return mountOptions[:1]
-}
 
 // labName names a kind of export.
 func labName(config nfslab.Config) string {
@@ -42,6 +37,9 @@ func labName(config nfslab.Config) string {
 	}
 	if config.Reexport {
 		name += ", re-exported"
+	}
+	if config.Kernel != "" {
+		name += ", kernel " + config.Kernel
 	}
 	return name
 }
@@ -56,7 +54,7 @@ func TestMatrix(t *testing.T) {
 			fmt.Fprintf(&table, "| NFS | options | %s |\n|%s\n", strings.Join(columns, " | "), strings.Repeat("---|", 2+len(columns)))
 			w := newWorld(t, config)
 			for _, version := range versions {
-				for _, options := range optionsFor(config.Export) {
+				for _, options := range mountOptions {
 					r := row{}
 					if !t.Run(version+","+options, func(t *testing.T) { w.cell(t, r, config, version, options) }) {
 						options += " FAILED"

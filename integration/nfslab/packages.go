@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -81,27 +82,35 @@ func resolve(ctx context.Context, names ...string) ([]pkg, error) {
 // unpack downloads the packages into the directory dir/deb, where those that
 // are there already are not downloaded again, and unpacks them all into root.
 func unpack(ctx context.Context, dir, root string, packages []pkg) error {
+	// Named by what is in it: apt's own names lose the version's colon.
+	deb := func(p pkg) string { return filepath.Join(dir, "deb", p.sha256) }
+	var missing []pkg
 	for _, p := range packages {
-		// Named by what is in it: apt's own names lose the version's colon.
-		deb := filepath.Join(dir, "deb", p.sha256)
-		if _, err := os.Stat(deb); errors.Is(err, os.ErrNotExist) {
-			if err := download(ctx, dir, deb, p); err != nil {
-				return err
-			}
+		if _, err := os.Stat(deb(p)); errors.Is(err, os.ErrNotExist) {
+			missing = append(missing, p)
 		} else if err != nil {
 			return err
 		}
-		if out, err := exec.CommandContext(ctx, "dpkg-deb", "-x", deb, root).CombinedOutput(); err != nil {
+	}
+	if len(missing) > 0 {
+		if err := download(ctx, dir, missing); err != nil {
+			return err
+		}
+	}
+	for _, p := range packages {
+		if out, err := exec.CommandContext(ctx, "dpkg-deb", "-x", deb(p), root).CombinedOutput(); err != nil {
 			return fmt.Errorf("nfslab: dpkg-deb -x %v: %w: %s", p, err, bytes.TrimSpace(out))
 		}
 	}
 	return nil
 }
 
-// download has apt download a package, and check it against the archive's
-// signed list, and puts it at the path deb.
-func download(ctx context.Context, dir, deb string, p pkg) error {
-	if err := os.MkdirAll(filepath.Dir(deb), 0o755); err != nil {
+// download has apt download the packages, all at once since it takes its time to
+// begin, and check them against the archive's signed list, and puts each into
+// dir/deb under its sum's name.
+func download(ctx context.Context, dir string, packages []pkg) error {
+	debs := filepath.Join(dir, "deb")
+	if err := os.MkdirAll(debs, 0o755); err != nil {
 		return err
 	}
 	tmp, err := os.MkdirTemp(dir, "download-")
@@ -109,14 +118,35 @@ func download(ctx context.Context, dir, deb string, p pkg) error {
 		return err
 	}
 	defer os.RemoveAll(tmp)
-	cmd := exec.CommandContext(ctx, "apt-get", "-qq", "-o", "Acquire::Retries=3", "download", p.String())
+	args := []string{"-qq", "-o", "Acquire::Retries=3", "download"}
+	for _, p := range packages {
+		args = append(args, p.String())
+	}
+	cmd := exec.CommandContext(ctx, "apt-get", args...)
 	cmd.Dir = tmp
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("nfslab: apt-get download %v: %w: %s", p, err, bytes.TrimSpace(out))
+		return fmt.Errorf("nfslab: apt-get download: %w: %s", err, bytes.TrimSpace(out))
 	}
 	got, err := filepath.Glob(filepath.Join(tmp, "*.deb"))
-	if err != nil || len(got) != 1 {
-		return fmt.Errorf("nfslab: apt-get download %v left %v (%v)", p, got, err)
+	if err != nil {
+		return err
 	}
-	return os.Rename(got[0], deb)
+	sums := map[string]string{} // to the file
+	for _, path := range got {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		sums[fmt.Sprintf("%x", sha256.Sum256(text))] = path
+	}
+	for _, p := range packages {
+		path := sums[p.sha256]
+		if path == "" {
+			return fmt.Errorf("nfslab: apt-get download of %v left %v, none with its sum", p, got)
+		}
+		if err := os.Rename(path, filepath.Join(debs, p.sha256)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -98,15 +98,19 @@ func (h *Host) boot() error {
 
 // Command returns a command that runs on the host, in a session (a job) and a
 // process group of its own, with "/" as its working directory. The id of its
-// process is the program's own. It has the environment of this process and
-// the host's LOCKFS_HOST_ID.
+// process is the program's own. It has the environment of this process, the
+// host's LOCKFS_HOST_ID, and its own place for what outlives a reboot (State).
 func (h *Host) Command(name string, args ...string) *exec.Cmd {
 	enter := []string{"--target", strconv.Itoa(h.keeper.Process.Pid), "--mount", "--uts", "--", name}
 	cmd := exec.Command("nsenter", append(enter, args...)...)
-	cmd.Env = append(os.Environ(), h.env())
+	cmd.Env = append(os.Environ(), h.env(), "STATE_DIRECTORY="+h.State())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd
 }
+
+// State is the directory in which lockfs on the host keeps what outlives a
+// reboot, if there is anything.
+func (h *Host) State() string { return filepath.Join(h.dir, "state") }
 
 // Reboot plays a loss of power and a return: every process of the host is
 // killed, its mounts are gone, and it comes back with another boot id.

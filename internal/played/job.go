@@ -59,8 +59,11 @@ func (h *Host) Start(name string, args ...string) (*Job, error) {
 }
 
 // Tell lets a job that reads a line go on.
-func (j *Job) Tell() error {
-	_, err := io.WriteString(j.in, "go on\n")
+func (j *Job) Tell() error { return j.Write("go on\n") }
+
+// Write gives the job a text to read.
+func (j *Job) Write(text string) error {
+	_, err := io.WriteString(j.in, text)
 	return err
 }
 

@@ -164,10 +164,10 @@ func (t *teller) entry(e Entry) {
 		h.To, h.End = e.Time, Lost
 		t.mark(e, dir)
 	case lock.EventRecovered:
-		t.ended(e, dir, e.Fields["holder_record"], Recovered)
+		t.ended(e, dir, Recovered)
 		t.mark(e, dir)
-	case eventBroken:
-		t.ended(e, dir, shortName(e.Fields["holder"]), Broken)
+	case lock.EventBroken:
+		t.ended(e, dir, Broken)
 		t.mark(e, dir)
 	case lock.EventWaiting:
 		t.sighting(e, dir, t.wait(e, dir))
@@ -181,9 +181,6 @@ func (t *teller) entry(e Entry) {
 		t.mark(e, dir)
 	}
 }
-
-// eventBroken is the kind of an operator's break.
-const eventBroken lock.EventKind = "broken"
 
 // shortName is the short name of a record that is given by its whole one.
 func shortName(record string) string {
@@ -286,7 +283,9 @@ func (t *teller) sighting(e Entry, dir *Dir, w *Wait) {
 }
 
 // ended notes that a hold was ended by somebody else.
-func (t *teller) ended(e Entry, dir *Dir, record string, end End) {
+func (t *teller) ended(e Entry, dir *Dir, end End) {
+	// An operator's command says the whole record.
+	record := cmp.Or(e.Fields["holder_record"], shortName(e.Fields["holder"]))
 	h := t.seen(record, e.Time, dir)
 	if h == nil {
 		return

@@ -54,7 +54,7 @@ func command(ctx context.Context, argv []string) *exec.Cmd {
 	// A session of its own: to lockfs a session is a job.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.Env = []string{"PATH=/bin:/sbin", "HOME=/root"}
+	cmd.Env = []string{"PATH=" + path, "HOME=/root"}
 	cmd.Dir = "/"
 	return cmd
 }
@@ -128,6 +128,10 @@ func (f flushed) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// path is where commands are looked for: on the disk of tools first, if there
+// is one.
+const path = "/usr/bin:/bin:/sbin"
+
 // init gives the agent, which a shell's PATH did not reach, one to look up
 // commands with.
-func init() { os.Setenv("PATH", "/bin:/sbin") }
+func init() { os.Setenv("PATH", path) }

@@ -28,6 +28,7 @@ func main() {
 	flag.IntVar(&c.Clients, "clients", 2, "how many clients")
 	flag.BoolVar(&c.Reexport, "reexport", false, "put a re-exporter between server and clients")
 	flag.BoolVar(&c.Cloned, "cloned", false, "give all clients one machine-id")
+	flag.BoolVar(&c.Tools, "tools", false, "give all hosts real programs in /usr/bin")
 	flag.StringVar(&c.Kernel, "kernel", "6.1", "the kernel's series: 6.1 or 6.12")
 	flag.StringVar(&c.Version, "version", "4.2", "the NFS `version`: 4.2, 4.1, 4.0, 3")
 	flag.StringVar(&c.Options, "o", "hard", "mount `options`")
