@@ -37,7 +37,7 @@ func (r *report) end() {
 	if unix.Uname(&u) == nil {
 		release = unix.ByteSliceToString(u.Release[:])
 	}
-	r.notes = append(r.notes, fmt.Sprintf("%s, Linux %s, %d processors, scale %g, %d rounds, %v; the load was %s before and %s after",
+	r.notes = append(r.notes, fmt.Sprintf("%s, Linux %s, %d processors, scale %g, rounds: %d, %v; the load was %s before and %s after",
 		r.began.UTC().Format(time.DateOnly), release, runtime.NumCPU(), r.config.scale, r.config.rounds,
 		time.Since(r.began).Round(time.Second), r.load, loadAverage()))
 }
