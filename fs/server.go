@@ -45,6 +45,10 @@ type Options struct {
 	// process of this host may have left its lock. They are seen to while the
 	// mount serves, and reported to Held as released.
 	Left []string
+	// Events is told of what the locks do, as lock.Config's; nil for nobody.
+	Events func(lock.Event)
+	// Operations counts the requests; nil if they are not to be counted.
+	Operations *Operations
 	// Log receives one entry an event.
 	Log *logrus.Logger
 	// Debug logs every request of the kernel.
@@ -123,6 +127,14 @@ func apart(source, target string) (string, error) {
 	return real[1], nil
 }
 
+// tellBoth returns a receiver of events that tells two; the second may be nil.
+func tellBoth(a, b func(lock.Event)) func(lock.Event) {
+	if b == nil {
+		return a
+	}
+	return func(e lock.Event) { a(e); b(e) }
+}
+
 // newTree opens the source, before anything is mounted over it.
 func newTree(source, target string, o Options) (*tree, error) {
 	t := &tree{
@@ -132,7 +144,7 @@ func newTree(source, target string, o Options) (*tree, error) {
 		self:   o.Self,
 		log:    o.Log,
 		held:   o.Held,
-		events: gate.Logger(o.Log),
+		events: tellBoth(gate.Logger(o.Log), o.Events),
 		idle:   newIdleDirs(),
 		dirs:   map[fusefs.StableAttr]*dirNode{},
 		ids:    map[uint64]*dirNode{},
@@ -202,7 +214,11 @@ func (s *Server) mount(o Options) error {
 	} else {
 		opts.Options = append(opts.Options, flagWords(o.Flags)...)
 	}
-	server, err := fuse.NewServer(&raw{fusefs.NewNodeFS(s.tree.root, opts), s.tree}, s.target, &opts.MountOptions)
+	var requests fuse.RawFileSystem = &raw{fusefs.NewNodeFS(s.tree.root, opts), s.tree}
+	if o.Operations != nil {
+		requests = &counted{requests, o.Operations}
+	}
+	server, err := fuse.NewServer(requests, s.target, &opts.MountOptions)
 	if err != nil {
 		return err
 	}
@@ -288,6 +304,9 @@ func (s *Server) end() error {
 // Wait returns when the file system is unmounted, all requests have been
 // answered and every lock has been released.
 func (s *Server) Wait() { <-s.ended }
+
+// Locks are all that the mount holds or waits for. No file server is asked.
+func (s *Server) Locks() []lock.LocalStatus { return s.tree.locks.Status() }
 
 // Counts returns how many directories' locks the mount holds, and how many
 // operations wait for one.

@@ -69,7 +69,7 @@ mknod -m 666 "$2/fuse" c 10 229 # as udev makes it
 mount --bind "$2/fuse" /dev/fuse
 mount --bind "$sbin" "$2/real"
 mount -t tmpfs none "$sbin"
-for f in "$2"/real/*; do ln -s "$f" "$sbin"; done
+ln -s "$2"/real/* "$sbin"
 for n in lockfs mount.lockfs mount.fuse.lockfs umount.lockfs umount.fuse.lockfs; do ln -s "$2/bin/lockfs" "$sbin/$n"; done`, lockfs, m.dir)
 }
 
@@ -134,8 +134,12 @@ func (m *machine) clean(after string) {
 	if ms := m.mounted(); ms != nil {
 		m.t.Errorf("after %s there is %q", after, ms)
 	}
-	for pid := range m.daemons() {
-		m.t.Errorf("after %s there runs %d", after, pid)
+	// It has let go of everything before it is gone itself.
+	for deadline := time.Now().Add(bound); len(m.daemons()) > 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			m.t.Errorf("after %s there run %v", after, m.daemons())
+			break
+		}
 	}
 	if said := m.must("find", m.tree, "-name", ".lockfs*"); said != "" {
 		m.t.Errorf("after %s there is %s", after, said)
@@ -145,6 +149,7 @@ func (m *machine) clean(after string) {
 // The argument lists are those that mount(8) calls its helpers with. umount
 // returns when the lock, which would linger for an hour, is gone.
 func TestMountHelpers(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	for _, tt := range []struct {
 		name  string
@@ -171,7 +176,10 @@ func TestMountHelpers(t *testing.T) {
 				t.Errorf("%s: no %s in %s", tt.name, flag, ms[0])
 			}
 		}
-		m.sh(`echo x >"$1/D/f" && [ -n "$(ls "$2/D/.lockfs")" ]`, m.mnt, m.tree)
+		record := m.sh(`echo x >"$1/D/f" && ls "$2/D/.lockfs"`, m.mnt, m.tree)
+		if f := strings.Split(record, ","); len(f) < 5 || len(m.daemons()) != 1 || !m.daemons()[number(f[4])] {
+			t.Errorf("%s: the lock is that of %q, and %v serves", tt.name, record, m.daemons())
+		}
 		m.must("umount", m.mnt)
 		m.clean(tt.name)
 	}
@@ -181,6 +189,7 @@ func TestMountHelpers(t *testing.T) {
 
 // The fstab has a space and a comma in its source.
 func TestFstab(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	line := strings.NewReplacer(" ", `\040`).Replace(m.tree) + " " + strings.NewReplacer(" ", `\040`).Replace(m.mnt) +
 		" lockfs _netdev,nofail,wait=5s,x-systemd.requires-mounts-for=/ 0 0\n"
@@ -214,6 +223,7 @@ func TestFstab(t *testing.T) {
 // What can't be mounted says why and ends with the code for it, and nothing is
 // left.
 func TestBadMounts(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	const nobody = "setpriv --reuid 65534 --regid 65534 --clear-groups "
 	for _, tt := range []struct {
@@ -264,6 +274,7 @@ func TestBadMounts(t *testing.T) {
 // A killed daemon's mountpoint is mounted again by each route, over the tree
 // itself too.
 func TestDeadMountpoint(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	for _, at := range []string{m.mnt, m.tree} {
 		routes := [][]string{
@@ -306,6 +317,12 @@ func (m *machine) daemons() map[int]bool {
 	return all
 }
 
+// number reads a number, or is 0.
+func number(s string) int {
+	n, _ := strconv.Atoi(s)
+	return n
+}
+
 // kill kills every daemon of the machine, and returns when they are dead.
 func (m *machine) kill() {
 	m.t.Helper()
@@ -323,6 +340,7 @@ func (m *machine) kill() {
 
 // Two mounts of one tree on one host exclude each other.
 func TestTwoMountsOfOneTree(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	m.must("mkdir", m.path("other"))
 	m.must("lockfs", "mount", m.tree, m.mnt)
@@ -340,6 +358,7 @@ func TestTwoMountsOfOneTree(t *testing.T) {
 // Of eight that mount at one place at once one does; and eight at their own
 // places don't disturb each other.
 func TestMountsAtOnce(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	for i := range 8 {
 		m.must("mkdir", m.path(fmt.Sprint(i)))
@@ -360,10 +379,11 @@ wait
 }
 
 // rounds is how often each of those that mount at once does it.
-const rounds = "6"
+const rounds = "4"
 
 // An ordinary user mounts for himself.
 func TestUserMount(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	need(t, "fusermount3", "fuse3")
 	user := []string{"--reuid", "65534", "--regid", "65534", "--clear-groups", "--", "env", "HOME=", "LOCKFS_HOST_ID=user-test"}

@@ -36,6 +36,7 @@ func status(err error) int {
 // A command's exit status is its own, and one that can't be run has the
 // shell's; a directory that can't be locked keeps it from running.
 func TestRunStatus(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.write("plain", "no program")
 	for name, d := range w.places() {
@@ -134,6 +135,7 @@ func statusOf(err error) int {
 
 // Commands that want the same two locks, named in different orders, get on.
 func TestRunBoth(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	if err := os.Mkdir(filepath.Join(w.tree, "E"), 0o755); err != nil {
 		t.Fatal(err)
@@ -152,6 +154,7 @@ func TestRunBoth(t *testing.T) {
 // Signals reach the command on a tree without a mount; and it does not outlive
 // the holder, whose lock is recovered by the next one of its host.
 func TestRunSupervises(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	d := w.back()
 	j := w.alpha.start(lockfs, "run", d, "--", "sh", "-c", `trap 'echo usr1' USR1; trap 'echo term; exit 5' TERM; echo in; while :; do sleep 0.05; done`)
@@ -199,6 +202,7 @@ func TestRunSupervises(t *testing.T) {
 
 // A command whose lock is taken away is killed.
 func TestRunLost(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	d := w.back()
 	j := w.alpha.start(lockfs, "run", d, "--", "sh", "-c", "echo in; exec sleep 1000")

@@ -278,6 +278,7 @@ func (b *booted) grows(name string) {
 // unit's daemon is killed and started again; and the host is shut down while
 // programs write: nothing that was written is lost, and no lock is left.
 func TestSystemd(t *testing.T) {
+	t.Parallel()
 	b := boot(t)
 	for _, back := range []string{"fstabback/D/out", "unitback/D/out"} {
 		b.grows(back)

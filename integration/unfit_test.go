@@ -23,10 +23,7 @@ type unfitNode struct {
 // lacks what args[0] names, until it is killed.
 func clientUnfit(args []string) error {
 	root := &fusefs.LoopbackRoot{Path: args[1]}
-	root.NewNode = func(*fusefs.LoopbackRoot, *fusefs.Inode, string, *syscall.Stat_t) fusefs.InodeEmbedder {
-		return &unfitNode{fusefs.LoopbackNode{RootData: root}, args[0]}
-	}
-	node := root.NewNode(root, nil, "", nil)
+	node := &unfitNode{fusefs.LoopbackNode{RootData: root}, args[0]}
 	root.RootNode = node
 	server, err := fusefs.Mount(args[2], node, &fusefs.Options{
 		MountOptions: fuse.MountOptions{Name: "unfit", FsName: args[0], DirectMountStrict: true, AllowOther: true},

@@ -139,6 +139,18 @@ func (w *world) expect(j *played.Job, want string) {
 	}
 }
 
+// line waits for the job's next line and returns it.
+func (w *world) line(j *played.Job) string {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.ctx, bound)
+	defer cancel()
+	line, err := j.Line(ctx)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return line
+}
+
 // tell lets the job go on.
 func (w *world) tell(j *played.Job) {
 	w.t.Helper()

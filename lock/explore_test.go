@@ -177,7 +177,7 @@ var large = []settings{
 		s.programs, s.checks, s.crashes, s.progress = append(twoHosts(1), program{role: breaker, host: 1, rounds: 1}), true, 1, false
 	}),
 	faulty("vacate-crash", 0, func(s *settings) {
-		s.programs, s.crashes, s.quiet, s.progress = twoHosts(1), 1, true, false
+		s.programs, s.crashes, s.quiet, s.progress = pair(1), 1, true, false
 		s.programs[0].role = vacater
 	}),
 	outsiders("removed-2", 2, removes, func(s *settings) { s.checks, s.programs, s.progress = true, twoHosts(1), false }),

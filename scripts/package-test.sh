@@ -80,7 +80,7 @@ for d in dev proc sys; do mount --rbind "/$d" "$root/$d"; done
 mount -t tmpfs tmpfs "$root/run"
 mount -t tmpfs tmpfs "$root/tmp"
 [ -s "$root/etc/machine-id" ] || tr -d - </proc/sys/kernel/random/uuid >"$root/etc/machine-id"
-rm -f "$root/etc/updatedb.conf"
+rm -rf "$root/etc/updatedb.conf" "$root/var/lib/lockfs" "$root"/etc/systemd/system/*/lockfs@*
 echo 'PRUNEFS="nfs nfs4"' >"$root/etc/updatedb.conf"
 inside mkdir -p /nfs/scratch/run7 /locked/scratch
 files >"$work/before"
@@ -113,6 +113,14 @@ inside mount -t lockfs -o log=/var/log/lockfs.log,ro /nfs/scratch /locked/scratc
 ! inside touch /locked/scratch/b || fail "a write in a mount with -o ro succeeded"
 inside lockfs umount /locked/scratch || fail "lockfs umount failed"
 did "umount, and mount -t lockfs -o ro"
+
+# The blocks of the operator's guide that are marked as tested, in their order.
+awk '/^```sh tested/ {on = 1; next} /^```/ {on = 0} on' "$top/docs/operator.md" >"$root/tmp/guide"
+[ "$(grep -c . "$root/tmp/guide")" -gt 20 ] || fail "the operator's guide has no commands"
+inside umount /locked/scratch 2>/dev/null || true
+sed -i /lockfs/d "$root/etc/fstab"
+inside bash -exu /tmp/guide || fail "the commands of docs/operator.md do not work"
+did "the commands of docs/operator.md"
 
 inside dpkg -P lockfs || fail "removing it failed"
 rm -f "$root/var/log/lockfs.log"

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-	logsyslog "github.com/sirupsen/logrus/hooks/syslog"
 	"golang.org/x/sys/unix"
 )
 
@@ -119,16 +118,14 @@ func backgroundLog(log *logrus.Logger, file string) (stderr *os.File, err error)
 	if err != nil {
 		return nil, err
 	}
-	log.SetOutput(null)
-	hook, err := logsyslog.NewSyslogHook("", "", syslog.LOG_DAEMON|syslog.LOG_INFO, "lockfs")
+	w, err := syslog.New(syslog.LOG_DAEMON|syslog.LOG_INFO, "lockfs")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "lockfs: there is no journal and no syslog here, so what the daemon has to say is lost; -o log=FILE keeps it")
+		log.SetOutput(null)
 		return null, nil
 	}
-	if f, ok := log.Formatter.(*logrus.TextFormatter); ok {
-		f.DisableTimestamp = true // syslog has its own
-	}
-	log.AddHook(hook)
+	log.SetOutput(toSyslog{w})
+	forJournal(log) // whose format it is, too
 	return null, nil
 }
 

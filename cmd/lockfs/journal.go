@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/syslog"
 	"net"
@@ -66,6 +67,27 @@ func (l levelled) Format(e *logrus.Entry) ([]byte, error) {
 		b.WriteString(line)
 	}
 	return []byte(b.String()), nil
+}
+
+// toSyslog writes lines with a level before them (levelled) to syslog.
+type toSyslog struct{ w *syslog.Writer }
+
+func (s toSyslog) Write(b []byte) (int, error) {
+	var failed error
+	for line := range strings.Lines(string(b)) {
+		level, text, ok := strings.Cut(strings.TrimPrefix(line, "<"), ">")
+		write := s.w.Info
+		if ok {
+			write = map[string]func(string) error{"2": s.w.Crit, "3": s.w.Err, "4": s.w.Warning, "7": s.w.Debug}[level]
+		} else {
+			text = line // the queue's own
+		}
+		if write == nil {
+			write = s.w.Info
+		}
+		failed = errors.Join(failed, write(text))
+	}
+	return len(b), failed
 }
 
 // severity is the level as syslog(3) has it.

@@ -43,9 +43,9 @@ func newCommand() *cobra.Command {
 directory happens only under that directory's lock. Programs need no change: they
 write through the mount, and where two jobs meet, one of them waits. Reading never does.
 
-Exit codes: 0 done; 64 usage; 69 this machine is not fit; 70 a lock directory is in a
+Exit codes: 0 done; 64 usage; 69 this machine or file system is not fit; 70 a lock directory is in a
 state that lockfs never makes; 73 the mount cannot be made; 74 an I/O error, or an unknown
-outcome; 75 held or in use; 76 the lock was lost; 77 not permitted; 130 interrupted. As a helper
+outcome; 75 held, in use or changed hands; 76 the lock was lost; 77 not permitted; 130 interrupted. As a helper
 of mount(8) (mount.lockfs, mount.fuse.lockfs, umount.fuse.lockfs) it has mount(8)'s: 1 usage,
 8 interrupted, 32 failed.`,
 		SilenceErrors: true,

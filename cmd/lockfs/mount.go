@@ -52,6 +52,8 @@ Options, as of mount(8), in one -o or in several, the last one counts:
   remount                give what is mounted there other flags of mount(8)
   fsname=NAME            what /proc/mounts shows as the source (SOURCE)
   log=FILE               log to this file
+  metrics=unix:/PATH|HOST:PORT
+                         tell a monitoring system of the mount, at /metrics there (OpenMetrics)
   debug                  log every request of the kernel
 What is for others is left to them: _netdev, nofail, user, x-*, comment=.... A comma in a value
 stands behind a backslash, or the value between double quotes.`,
@@ -97,6 +99,7 @@ type mountRequest struct {
 	o              options
 	log            logFlags
 	notes          notes
+	queue          *queue // of the log
 }
 
 // newMountRequest returns the request to mount source at target.
@@ -129,6 +132,7 @@ func (r *mountRequest) serve(fd int) error {
 	if err != nil {
 		return err
 	}
+	defer r.queue.flush()
 	// A log reader that has gone away must not end the daemon.
 	signal.Ignore(syscall.SIGPIPE)
 	signals := make(chan os.Signal, 2)
@@ -188,6 +192,8 @@ func (r *mountRequest) logger(fd int) (log *logrus.Logger, ready *readiness, err
 	case isJournal(os.Stderr):
 		forJournal(log)
 	}
+	r.queue = newQueue(log.Out)
+	log.SetOutput(r.queue)
 	return log, ready, err
 }
 
@@ -220,8 +226,12 @@ func (r *mountRequest) mount(log *logrus.Logger) (*lockfs.Server, *logrus.Entry,
 			return nil, nil, err
 		}
 	}
+	meter, err := newMeter(r.o.metrics, r.target)
+	if err != nil {
+		return nil, nil, err
+	}
 	left := r.notes.open(self.ID(), r.source, log)
-	server, err := lockfs.Mount(r.source, r.target, lockfs.Options{
+	o := lockfs.Options{
 		Held:     &r.notes,
 		Left:     left,
 		Self:     self,
@@ -233,12 +243,17 @@ func (r *mountRequest) mount(log *logrus.Logger) (*lockfs.Server, *logrus.Entry,
 		FSName:   r.o.fsName,
 		Log:      log,
 		Debug:    r.o.debug,
-	})
+	}
+	meter.add(&o)
+	server, err := lockfs.Mount(r.source, r.target, o)
 	if err != nil {
+		meter.close()
 		r.notes.close(logrus.NewEntry(log))
 		return nil, nil, withCode(mountCode(err), fmt.Errorf("mount %s at %s: %w", r.source, r.target, err))
 	}
-	return server, log.WithFields(logrus.Fields{"source": r.source, "mount": r.target, "host": self.ID().Host}), nil
+	entry := log.WithFields(logrus.Fields{"source": r.source, "mount": r.target, "host": self.ID().Host})
+	meter.serve(server, entry)
+	return server, entry, nil
 }
 
 // closeServer ends the mount within closeBound, or before at a second signal.

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lockfs/lockfs/internal/metrics"
 	"github.com/lockfs/lockfs/lock"
 	"github.com/lockfs/lockfs/procid"
 )
@@ -26,6 +27,8 @@ type options struct {
 	fsName string
 	log    string // the file to log to; "" for where the system's logs are
 	debug  bool
+	// metrics is where to tell a monitoring system of the mount; "" for nowhere.
+	metrics string
 	// allowOther asks for what a mount by root is anyway, and another can't be.
 	allowOther bool
 	// remount: what is mounted there gets the flags, and nothing is mounted.
@@ -96,7 +99,7 @@ func (o *options) set(word string) (known bool, err error) {
 }
 
 // valueOptions are the words that have a value.
-var valueOptions = []string{"wait", "linger", "job", "fsname", "log"}
+var valueOptions = []string{"wait", "linger", "job", "fsname", "log", "metrics"}
 
 func (o *options) setValue(key, value string) (err error) {
 	switch key {
@@ -121,6 +124,9 @@ func (o *options) setValue(key, value string) (err error) {
 			return fmt.Errorf("log=%q is no absolute path", value)
 		}
 		o.log = value
+	case "metrics":
+		_, _, err = metrics.ParseAddress(value)
+		o.metrics = value
 	}
 	return err
 }
@@ -149,7 +155,7 @@ func (o options) String() string {
 		wait = o.wait.String()
 	}
 	words = append(words, "wait="+wait, "linger="+o.linger.String(), "job="+o.jobs.String())
-	for _, w := range [][2]string{{"fsname", o.fsName}, {"log", o.log}} {
+	for _, w := range [][2]string{{"fsname", o.fsName}, {"log", o.log}, {"metrics", o.metrics}} {
 		if key, value := w[0], w[1]; value != "" {
 			words = append(words, escapeWord(key+"="+value))
 		}

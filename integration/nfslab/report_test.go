@@ -14,7 +14,7 @@ import (
 
 // parts are those of the document of results, in order; those of the matrix come
 // before them.
-var parts = []string{"Faults", "Server failures under load", "Clones", "Soft mounts", "A pipeline of programs that know of no lock", "Figures"}
+var parts = []string{"Faults", "Faults through the mount", "Server failures under load", "Clones", "Soft mounts", "A pipeline of programs that know of no lock", "Figures"}
 
 func init() {
 	var mounts []string

@@ -1,0 +1,104 @@
+package integration
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// What one host has done is seen by another at once, which had it all in its
+// caches before: by stat, read, mmap and readdir.
+func TestCoherence(t *testing.T) {
+	need(t, "python3", "python3")
+	w := newWorld(t)
+	w.write("f", "old\n")
+	w.write("gone", "gone\n")
+	w.write("kind", "file\n")
+	// look prints all that it sees, with what it has open from before as well.
+	const look = `
+import mmap, os, sys
+held = open("f", "rb")
+def look():
+    for name in sorted(n for n in os.listdir(".")):
+        s = os.lstat(name)
+        print(name, oct(s.st_mode), s.st_size, s.st_nlink, end=" ")
+        if os.path.isfile(name) and not os.path.islink(name) and s.st_size:
+            fd = os.open(name, os.O_RDONLY)
+            m = mmap.mmap(fd, 0, prot=mmap.PROT_READ)
+            print(m[:], os.pread(fd, 100, 0), os.fstat(fd).st_size, end="")
+            m.close(); os.close(fd)
+        print()
+    print(os.pread(held.fileno(), 100, 0), os.path.exists("new"), os.path.exists("gone"))
+    print("end", flush=True)
+for line in sys.stdin: look()
+`
+	j := w.beta.start("python3", "-c", "import os; os.chdir('"+w.in()+"')"+look)
+	seen := func() string {
+		t.Helper()
+		w.tell(j)
+		var lines []string
+		for {
+			line := w.line(j)
+			if line == "end" {
+				return strings.Join(lines, "\n")
+			}
+			lines = append(lines, line)
+		}
+	}
+	for _, step := range []struct{ do, want string }{
+		{"true", `f 0o100644 4 1 b'old\n' b'old\n' 4
+gone 0o100644 5 1 b'gone\n' b'gone\n' 5
+kind 0o100644 5 1 b'file\n' b'file\n' 5
+b'old\n' False True`},
+		{"echo more >>f; rm gone; echo new >new; chmod 600 new", `f 0o100644 9 1 b'old\nmore\n' b'old\nmore\n' 9
+kind 0o100644 5 1 b'file\n' b'file\n' 5
+new 0o100600 4 1 b'new\n' b'new\n' 4
+b'old\nmore\n' True False`},
+		{"printf OLD | dd of=f conv=notrunc 2>/dev/null; truncate -s 4 f; rm kind; mkdir kind; mv new gone", `f 0o100644 4 1 b'OLD\n' b'OLD\n' 4
+gone 0o100600 4 1 b'new\n' b'new\n' 4
+kind 0o40755 SIZE NLINK 
+b'OLD\n' False True`},
+		{"rmdir kind; ln -s f kind; ln gone new; : >f", `f 0o100644 0 1 
+gone 0o100600 4 2 b'new\n' b'new\n' 4
+kind 0o120777 1 1 
+new 0o100600 4 2 b'new\n' b'new\n' 4
+b'' True True`},
+	} {
+		w.done(w.alpha.sh(step.do))
+		got := seen()
+		want := strings.ReplaceAll(strings.ReplaceAll(step.want, "SIZE", directorySize(got)), "NLINK", "2")
+		if got != want {
+			t.Errorf("after %q:\n%s\nwant:\n%s", step.do, got, want)
+		}
+	}
+}
+
+// directorySize is the size that a directory is said to have, which is the file
+// system's to choose.
+func directorySize(lines string) string {
+	if _, rest, ok := strings.Cut(lines, "kind 0o40755 "); ok {
+		return strings.Fields(rest)[0]
+	}
+	return ""
+}
+
+// Lines that two hosts append to one file, in turns, are all there, in order.
+func TestAppendsOfTwoHosts(t *testing.T) {
+	const lines = 200
+	w := newWorld(t)
+	script := "i=0; while [ $i -lt 200 ]; do echo $NAME $i >>log || exit; i=$((i+1)); done"
+	a, b := w.alpha.sh("NAME=alpha; "+script), w.beta.sh("NAME=beta; "+script)
+	w.done(a)
+	w.done(b)
+	next := map[string]int{}
+	for line := range strings.Lines(w.read("log")) {
+		name, n, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if n != strconv.Itoa(next[name]) {
+			t.Fatalf("line %q, want number %d of %s", line, next[name], name)
+		}
+		next[name]++
+	}
+	if next["alpha"] != lines || next["beta"] != lines {
+		t.Errorf("%v lines, want %d of each", next, lines)
+	}
+}
