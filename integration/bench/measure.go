@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -82,12 +83,13 @@ func measureOn(c config, b *backing, systems []system, deadline time.Time, note 
 		all = append(all, v)
 		res.systems = append(res.systems, s.name)
 	}
+	var late []string
 	for _, w := range works() {
 		if !c.works.match(w.name) {
 			continue
 		}
 		if time.Now().After(deadline) {
-			note("%s: %s is left out: the budget of %v is spent", b.name, w.name, c.budget)
+			late = append(late, w.name)
 			continue
 		}
 		if w.needs != "" {
@@ -107,6 +109,9 @@ func measureOn(c config, b *backing, systems []system, deadline time.Time, note 
 				}
 			}
 		}
+	}
+	if late != nil {
+		note("%s: left out, since the budget of %v is spent: %s", b.name, c.budget, strings.Join(late, "; "))
 	}
 	for _, v := range all {
 		var err error

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -37,9 +38,16 @@ func (r *report) end() {
 	if unix.Uname(&u) == nil {
 		release = unix.ByteSliceToString(u.Release[:])
 	}
-	r.notes = append(r.notes, fmt.Sprintf("%s, Linux %s, %d processors, scale %g, %d rounds, %v; the load was %s before and %s after",
+	after := loadAverage()
+	r.notes = append(r.notes, fmt.Sprintf("%s, Linux %s, %d processors, scale %g, rounds: %d, %v; the load was %s before and %s after",
 		r.began.UTC().Format(time.DateOnly), release, runtime.NumCPU(), r.config.scale, r.config.rounds,
-		time.Since(r.began).Round(time.Second), r.load, loadAverage()))
+		time.Since(r.began).Round(time.Second), r.load, after))
+	for _, load := range []string{r.load, after} {
+		if l, err := strconv.ParseFloat(load, 64); err == nil && l > 2*float64(runtime.NumCPU()) {
+			r.notes = append(r.notes, "the machine was busy with other things: the speeds are rough, some by more than a factor of two, and the CPU times say more")
+			break
+		}
+	}
 }
 
 // loadAverage is how many processes have run or wanted to in the last minute.
