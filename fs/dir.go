@@ -32,6 +32,7 @@ type dirNode struct {
 	// known is how often the kernel was told of it; guarded by tree.mu.
 	known uint64
 	fresh fresh
+	shown shown
 	// inTheWay reports that a lock in the directory has kept it from being
 	// removed, so that it must be had for that.
 	inTheWay atomic.Bool
@@ -132,6 +133,9 @@ func (n *dirNode) Place(c cred.Cred) lock.Place {
 // names at once, the files' attributes when they are next asked for.
 func (n *dirNode) taken() {
 	n.fresh.reset()
+	if no := n.shown.end(); no != 0 {
+		n.tree.log.WithError(no).WithField("dir", n.path()).Warn("the kernel takes a file's attributes for valid for some milliseconds more")
+	}
 	var st unix.Statx_t
 	if err := n.use(func(fd int) error { return stat(fd, true, &st) }); err != nil {
 		n.tree.log.WithError(err).WithField("dir", n.path()).Warn("the attributes of a locked directory could not be refreshed")

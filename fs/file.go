@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"syscall"
+	"time"
 
 	fusefs "github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -118,7 +119,14 @@ func (n *fileNode) alter(ctx context.Context, c caller, f func(fd int) error) sy
 
 // Getattr reads the file's attributes. It never waits.
 func (n *fileNode) Getattr(ctx context.Context, _ fusefs.FileHandle, out *fuse.AttrOut) syscall.Errno {
-	return n.attributes(callerOf(ctx), out)
+	began := time.Now()
+	dir, _ := n.place()
+	valid := dir != nil && dir.shown.add(&n.Inode) // before they are read
+	no := n.attributes(callerOf(ctx), out)
+	if no == 0 && valid && time.Since(began) < shownFor/2 {
+		out.SetTimeout(moment)
+	}
+	return no
 }
 
 func (n *fileNode) attributes(c caller, out *fuse.AttrOut) syscall.Errno {

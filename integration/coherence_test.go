@@ -102,3 +102,32 @@ func TestAppendsOfTwoHosts(t *testing.T) {
 		t.Errorf("%v lines, want %d of each", next, lines)
 	}
 }
+
+// Whoever gets the lock sees the sizes that the last holder left, though the
+// kernel took those from before for valid for a moment longer.
+func TestSizesAfterATake(t *testing.T) {
+	need(t, "python3", "python3")
+	w := newWorld(t, "-o", "linger=0")
+	w.write("f", "")
+	const look = `
+import os, sys, threading
+back = sys.argv[1]
+held, wrong, end = os.open("f", os.O_RDONLY), 0, False
+def reader():
+    while not end: os.fstat(held)
+t = threading.Thread(target=reader); t.start()
+for i in range(150):
+    lock = os.open(".lockfs", os.O_WRONLY)
+    sizes = os.fstat(held).st_size, os.stat("f").st_size, len(os.pread(held, 1 << 20, 0))
+    if set(sizes) != {os.stat(back).st_size}: wrong += 1
+    os.close(lock)
+end = True; t.join()
+print("wrong", wrong, flush=True)
+`
+	writer := w.beta.sh("while [ ! -e stop ]; do echo line >>f || exit; sleep 0.01; done")
+	j := w.alpha.start("python3", "-c", "import os; os.chdir('"+w.in()+"')"+look, w.back("f"))
+	w.expect(j, "wrong 0")
+	w.done(j)
+	w.write("stop", "")
+	w.done(writer)
+}

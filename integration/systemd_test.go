@@ -123,7 +123,7 @@ func boot(t *testing.T) *booted {
 		default:
 		}
 		if b.init == 0 {
-			b.init = childOf(t, b.cmd.Process.Pid)
+			b.init = firstOf(t, b.cmd.Process.Pid)
 			return false
 		}
 		_, err := b.try("systemctl", "is-active", "lab.target")
@@ -197,9 +197,14 @@ func (b *booted) removeGroup(group string) {
 	}
 }
 
-// childOf returns a child of the process, or 0.
-func childOf(t *testing.T, parent int) int {
+// firstOf returns the child of the process that is the first in a pid namespace
+// of its own, or 0.
+func firstOf(t *testing.T, parent int) int {
 	t.Helper()
+	ours, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		t.Fatal(err)
+	}
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
 		t.Fatal(err)
@@ -208,6 +213,10 @@ func childOf(t *testing.T, parent int) int {
 		text, _ := os.ReadFile(name) // of a dead one there is none
 		_, rest, _ := strings.Cut(string(text), ") ")
 		if f := strings.Fields(rest); len(f) > 1 && f[1] == strconv.Itoa(parent) {
+			// Before it there are those that make its namespaces.
+			if ns, err := os.Readlink(filepath.Join(filepath.Dir(name), "ns/pid")); err != nil || ns == ours {
+				continue
+			}
 			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
 			if err != nil {
 				t.Fatal(err)

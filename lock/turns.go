@@ -30,6 +30,8 @@ const (
 type streak struct {
 	takes    int
 	released time.Time
+	// due: others were seen to wait, and have not had their turn.
+	due bool
 	// looked is when the last look for others ended, and cost how long it took.
 	looked time.Time
 	cost   time.Duration
@@ -71,17 +73,17 @@ func (m *Manager) goesOn(t *tenure) {
 
 // giveWay waits, if this process has taken e's lock several times running and
 // others wait for it, until one of them has had it. It waits no longer than w
-// does. a's candidate stands meanwhile, so that the others can see it in turn.
+// does; one that does not wait is told that the lock is theirs. a's candidate
+// stands meanwhile, so that the others can see it in turn.
 //
 // What keeps it from looking for others is no reason not to take the lock: its
-// error is that of the candidate.
+// errors are *HeldError, and those of the candidate.
 func (m *Manager) giveWay(e *entry, w *waiter, a *attempt) error {
 	r := m.streakOf(e.key)
-	if r == nil || r.takes < streakMost || time.Since(r.released) > wayMost || w.r.Wait == 0 ||
-		time.Since(r.looked) < lookShare*r.cost {
+	if r == nil || r.takes < streakMost || time.Since(r.released) > wayMost ||
+		!r.due && time.Since(r.looked) < lookShare*r.cost {
 		return nil
 	}
-	r.takes = 0
 	began := time.Now()
 	others, err := m.others(a.d)
 	r.looked = time.Now()
@@ -91,9 +93,15 @@ func (m *Manager) giveWay(e *entry, w *waiter, a *attempt) error {
 			delete(others, name)
 		}
 	}
-	if err != nil || len(others) == 0 {
+	r.due = err == nil && len(others) > 0
+	if r.due && w.r.Wait == 0 {
+		return &HeldError{Path: w.r.Place.Path, By: "others, who have waited for it while this host took it again and again", Remote: true}
+	}
+	r.takes = 0
+	if !r.due {
 		return nil
 	}
+	r.due = false
 	if err := a.stand(); err != nil {
 		return err
 	}

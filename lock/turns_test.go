@@ -16,6 +16,7 @@ type contender struct {
 	m    *Manager
 	work time.Duration // done under the lock
 	gap  time.Duration // between a release and the next wish
+	try  bool          // it asks without a wait first, as the gate of a mount does
 }
 
 // contend lets the contenders take the lock until it was taken n times, and
@@ -33,7 +34,19 @@ func contend(t *testing.T, d *memFS, n int, contenders ...contender) (takes []in
 		r := Request{Place: p, Job: job(t, i), Wait: Forever}
 		wg.Go(func() {
 			for {
-				h := acquire(t, c.m, r)
+				h, err := (*Hold)(nil), error(&HeldError{})
+				if c.try {
+					at := r
+					at.Wait = 0
+					h, err = c.m.Acquire(t.Context(), at)
+				}
+				if isHeld(err) {
+					h, err = c.m.Acquire(t.Context(), r)
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
 				time.Sleep(c.work)
 				h.Release()
 				time.Sleep(c.gap)
@@ -73,11 +86,13 @@ func TestHostsTakeTurns(t *testing.T) {
 	for name, c := range map[string]struct {
 		work, gap, linger time.Duration
 		hosts             int
+		try               bool
 	}{
 		"short":     {work: time.Millisecond, hosts: 2},
 		"long":      {work: 3 * time.Second, hosts: 2},
 		"many":      {work: 20 * time.Millisecond, hosts: 5},
 		"lingering": {work: time.Millisecond, gap: 5 * time.Millisecond, linger: 10 * time.Millisecond, hosts: 2},
+		"trying":    {work: time.Millisecond, gap: 5 * time.Millisecond, linger: 10 * time.Millisecond, hosts: 2, try: true},
 		"with gaps": {work: 10 * time.Millisecond, gap: time.Millisecond, hosts: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +100,7 @@ func TestHostsTakeTurns(t *testing.T) {
 				d := newMemFS()
 				var all []contender
 				for i := range c.hosts {
-					all = append(all, contender{s.elsewhere(i+1, c.linger), c.work, c.gap})
+					all = append(all, contender{s.elsewhere(i+1, c.linger), c.work, c.gap, c.try})
 				}
 				takes := contend(t, d, 300, all...)
 				if n := longest(takes); n > 10 {
