@@ -49,15 +49,6 @@ func (o *overlay) mount() {
 	})
 }
 
-// unmount ends the daemon as an administrator does, and expects it to succeed.
-func (o *overlay) unmount() {
-	o.w.t.Helper()
-	sh(o.w.t, o.Host, "kill -TERM "+itoa(o.daemon.PID))
-	if code, err := o.daemon.Wait(); err != nil || code != 0 {
-		o.w.t.Errorf("%s: lockfs mount: status %d, %v: %s", o.Name, code, err, o.log())
-	}
-}
-
 // die kills the daemon, as kill -9 does, and waits for its end.
 func (o *overlay) die() {
 	o.w.t.Helper()
