@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -417,4 +418,41 @@ func TestUserMount(t *testing.T) {
 		t.Errorf("umount(8): %d, %s", code, said)
 	}
 	m.clean("a user's second mount")
+}
+
+// A container that sees the host's mounts (rslave) sees a mount that was made
+// anew after its daemon had died, too.
+func TestMountSeenInAContainer(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	mnt := m.path("shared", "mnt")
+	m.sh(`mkdir "$1" && mount -t tmpfs none "$1" && mount --make-shared "$1" && mkdir "$2" && echo hello >"$3/D/f"`,
+		m.path("shared"), mnt, m.tree)
+	m.must("lockfs", "mount", m.tree, mnt)
+	c, err := m.Start("unshare", "--mount", "--propagation", "slave", "sh", "-c",
+		`while read go; do { echo again >>"$0/D/g" && cat "$0/D/f"; } 2>/dev/null || echo nothing; done`, mnt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	sees := func(want string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), bound)
+		defer cancel()
+		if err := errors.Join(c.Tell(), c.Expect(ctx, want)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sees("hello")
+	m.kill()
+	sees("nothing")
+	m.must("lockfs", "mount", m.tree, mnt)
+	sees("hello")
+	c.Close()
+	m.must("lockfs", "umount", mnt)
+	if text, err := os.ReadFile(filepath.Join(m.tree, "D", "g")); err != nil || string(text) != "again\nagain\n" {
+		t.Errorf("what the container wrote: %q, %v", text, err)
+	}
+	m.sh(`umount "$1"`, m.path("shared"))
+	m.clean("a container")
 }
