@@ -295,6 +295,7 @@ func TestDeadMountpoint(t *testing.T) {
 		}
 		m.kill()
 		m.must("umount", at)
+		m.must("lockfs", "recover", m.tree) // the lock of the last write may have lingered
 		m.clean("an unmount of a dead mount")
 	}
 }
