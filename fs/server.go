@@ -30,7 +30,7 @@ type Options struct {
 	// Wait is how long an operation waits for a lock (then EBUSY);
 	// lock.Forever without limit, 0 not at all.
 	Wait time.Duration
-	// Linger is how long a lock is kept for the same job after its last use.
+	// Linger is lock.Config's.
 	Linger time.Duration
 	// Flags are mount flags: unix.MS_RDONLY, unix.MS_NOEXEC and the like.
 	Flags uintptr

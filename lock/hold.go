@@ -134,7 +134,7 @@ func (h *Hold) Release() {
 	if t.uses > 0 || t.ending || t.e.owner != t {
 		return
 	}
-	if m.linger <= 0 || len(t.e.waiters) > 0 || time.Since(t.since) > tenureMost {
+	if m.linger <= 0 || len(t.e.waiters) > 0 || time.Since(t.since) > max(tenureMost, m.linger) {
 		t.end()
 		return
 	}

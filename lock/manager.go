@@ -56,7 +56,8 @@ type Config struct {
 	// Self is the identity that the records bear and that judges others.
 	Self *procid.Local
 	// Linger is how long a lock is kept for the same job after its last
-	// hold ended.
+	// hold ended. From hold to hold it is kept no longer than a second, or
+	// than Linger if that is longer: then others get their turn.
 	Linger time.Duration
 	// Events is told what people should know; nil for nobody. It is called
 	// from several goroutines, never with a mutex of the manager held, and

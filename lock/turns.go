@@ -8,8 +8,9 @@ import "time"
 // in the directory. If so it gives way until one of them has had its turn.
 
 const (
-	// tenureMost bounds how long a lock lingers on from use to use: a job that
-	// writes file after file would else never let it go.
+	// tenureMost, or the linger if that is longer, bounds how long a lock lingers
+	// on from use to use: a job that writes file after file would else never let
+	// it go.
 	tenureMost = time.Second
 	// streakMost is how many takes running go by before the first look for others.
 	streakMost = 8

@@ -217,3 +217,24 @@ func TestTheDeadAreSeenAtTheNextTry(t *testing.T) {
 		d.empty(t)
 	})
 }
+
+// A linger of more than a second is kept from use to use, for as long as it
+// says itself.
+func TestLongLinger(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *site) {
+		d := newMemFS()
+		m := s.process(1, 10*time.Second)
+		r := Request{Place: d.place(1), Job: job(t, 1), Wait: Forever}
+		acquire(t, m, r).Release()
+		for _, standing := range []bool{true, true, false} { // after 4, 8 and 12 seconds
+			time.Sleep(4 * time.Second)
+			acquire(t, m, r).Release()
+			synctest.Wait()
+			if len(d.all()) > 0 != standing {
+				t.Errorf("the lock stands: %v, want %v", !standing, standing)
+			}
+		}
+		s.close(m)
+		d.empty(t)
+	})
+}
