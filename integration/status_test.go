@@ -155,8 +155,9 @@ func TestStatusWatch(t *testing.T) {
 	t.Parallel()
 	need(t, "script", "bsdutils")
 	w := newWorld(t)
-	// script(1) makes the terminal; its input ends the watch like a person.
-	command := lockfs + " status --watch=100ms " + w.in()
+	// script(1) makes the terminal; its input ends the watch like a person. A
+	// shell that waited for the watch would end by the signal, as dash does.
+	command := "exec " + lockfs + " status --watch=100ms " + w.in()
 	j := w.alpha.start("script", "-qefc", command, "/dev/null")
 	var seen strings.Builder
 	frames := func(n int) func() bool {

@@ -50,6 +50,9 @@ func watch(ctx context.Context, w io.Writer, every time.Duration, q query, show 
 		go func() { answer <- q.ask(ctx) }()
 		select {
 		case v := <-answer:
+			if ctx.Err() != nil {
+				return nil // what it says then is that it was ended
+			}
 			if err := showFrame(w, screen, v, every, show, raw); err != nil {
 				return err
 			}
