@@ -48,7 +48,7 @@ func TestFileLocks(t *testing.T) {
 	need(t, "python3", "python3")
 	w := newWorld(t)
 	w.write("contend.py", contend)
-	j := w.alpha.sh("exec python3 contend.py")
+	j := w.alpha.sh("exec python3 -u contend.py")
 	for _, name := range []string{"flock", "fcntl"} {
 		w.expect(j, name+" 800 [0, 0, 0, 0, 0, 0, 0, 0]")
 		w.expect(j, "held 11")

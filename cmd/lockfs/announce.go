@@ -34,7 +34,23 @@ func announce(point string) (io.Closer, error) {
 	if m == nil {
 		return nil, fmt.Errorf("%s is not mounted", point)
 	}
-	return net.Listen("unix", endSocket(m.dev))
+	// The kernel gives the number of a mount that is gone to the next one, while
+	// the daemon of the former may still be about to end.
+	return listenAlone(endSocket(m.dev), announceBound)
+}
+
+// announceBound is how long a daemon waits for one that had its number before.
+const announceBound = 5 * time.Second
+
+// listenAlone listens on name once nobody else does, for which it waits up to
+// bound; the error is then EADDRINUSE.
+func listenAlone(name string, bound time.Duration) (io.Closer, error) {
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		l, err := net.Listen("unix", name)
+		if !errors.Is(err, syscall.EADDRINUSE) || time.Since(began) > bound {
+			return l, err
+		}
+	}
 }
 
 // turnBound is how long a mount waits for another one at the same place. It
@@ -50,15 +66,11 @@ func turn(target string) (io.Closer, error) {
 		return nil, err
 	}
 	name := fmt.Sprintf("@lockfs/mounting/%x", sha256.Sum256([]byte(ns+target)))
-	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		l, err := net.Listen("unix", name)
-		if !errors.Is(err, syscall.EADDRINUSE) {
-			return l, err
-		}
-		if time.Since(began) > turnBound {
-			return nil, withCode(exitHeld, fmt.Errorf("another lockfs has been about to mount at %s for %v", target, turnBound))
-		}
+	l, err := listenAlone(name, turnBound)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, withCode(exitHeld, fmt.Errorf("another lockfs has been about to mount at %s for %v", target, turnBound))
 	}
+	return l, err
 }
 
 // findDaemon returns a connection to the daemon of the mount with the device
