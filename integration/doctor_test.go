@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/lockfs/lockfs/lock"
 )
 
 // Each check of the doctor fails on a file system that lacks what it checks,
@@ -49,7 +51,7 @@ func TestDoctorOfUnfitFileSystems(t *testing.T) {
 		j.Close()
 		if kind == "none" {
 			left, err := os.ReadDir(back)
-			if err != nil || len(left) > 0 {
+			if err != nil || len(left) != 1 || left[0].Name() != lock.CardsName {
 				t.Errorf("left is %v, %v", left, err)
 			}
 		}

@@ -246,7 +246,7 @@ func (m *Manager) verifier() {
 // Vacate gives the lock of h back to the server at once, though h and other
 // holds of its job still stand; they become holds of nothing, whose Release
 // does nothing. It is for a directory that is empty and about to be removed:
-// all candidates in it are discarded too.
+// all candidates in it are discarded too, and the cards of hosts.
 // It returns when D/.lockfs is gone or could not be removed.
 func (m *Manager) Vacate(ctx context.Context, h *Hold) error {
 	if h.t == unlocked {
@@ -254,6 +254,9 @@ func (m *Manager) Vacate(ctx context.Context, h *Hold) error {
 	}
 	t := h.t
 	if err := m.holder.discardAll(t.dir, func(record) bool { return true }); err != nil {
+		return err
+	}
+	if err := discardCards(t.dir); err != nil {
 		return err
 	}
 	m.mu.Lock()

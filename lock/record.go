@@ -144,6 +144,12 @@ func parseCandidate(name string) (r record, beside, ok bool) {
 	return record{}, false, false
 }
 
+// isCandidate reports whether the name is one that a candidate, or what was to
+// become one, may bear.
+func isCandidate(name string) bool {
+	return strings.HasPrefix(name, candidatePrefix) && name != CardsName
+}
+
 // String names the holder for people.
 func (r record) String() string {
 	return fmt.Sprintf("process %d of host %s", r.holder.PID, r.holder.Host)

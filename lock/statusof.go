@@ -21,7 +21,7 @@ func StatusOf(d Dir, path string, judge Judge) (Status, error) {
 		return Status{}, err
 	}
 	for _, name := range names {
-		if strings.HasPrefix(name, candidatePrefix) {
+		if isCandidate(name) {
 			st.Candidates = append(st.Candidates, name)
 		}
 	}

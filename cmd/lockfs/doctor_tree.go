@@ -27,7 +27,8 @@ func examineTree(source string) []finding {
 	if slices.Contains(m.options, "ro") {
 		findings = append(findings, warning("access", "mount it with rw if jobs are to write", "it is mounted read-only here"))
 	}
-	return append(findings, tryTree(source, true)...)
+	findings = append(findings, tryTree(source, true)...)
+	return append(findings, examineGuests(source)...)
 }
 
 // tryTree tries in the tree what the locks rest on.

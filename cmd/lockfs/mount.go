@@ -226,6 +226,9 @@ func (r *mountRequest) mount(log *logrus.Logger) (*lockfs.Server, *logrus.Entry,
 		if err := unfit(r.source); err != nil {
 			return nil, nil, err
 		}
+		if err := r.leaveCard(self, log); err != nil {
+			return nil, nil, err
+		}
 	}
 	meter, err := newMeter(r.o.metrics, r.target)
 	if err != nil {
