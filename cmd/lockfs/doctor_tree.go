@@ -23,6 +23,7 @@ func examineTree(source string) []finding {
 	findings := []finding{fileSystem(*m)}
 	if isNFS(m.fsType) {
 		findings = append(findings, nfsOptions(m.options)...)
+		findings = append(findings, exported(source))
 	}
 	if slices.Contains(m.options, "ro") {
 		findings = append(findings, warning("access", "mount it with rw if jobs are to write", "it is mounted read-only here"))
