@@ -132,9 +132,10 @@ func (n *dirNode) Place(c cred.Cred) lock.Place {
 // taken makes this host see what the last holder of the lock has done: the
 // names at once, the files' attributes when they are next asked for.
 func (n *dirNode) taken() {
+	n.tree.takes.Add(1)
 	n.fresh.reset()
 	if no := n.shown.end(); no != 0 {
-		n.tree.log.WithError(no).WithField("dir", n.path()).Warn("the kernel takes a file's attributes for valid for some milliseconds more")
+		n.tree.tellShown(no, n)
 	}
 	var st unix.Statx_t
 	if err := n.use(func(fd int) error { return stat(fd, true, &st) }); err != nil {
@@ -229,7 +230,12 @@ func (n *dirNode) Getattr(ctx context.Context, _ fusefs.FileHandle, out *fuse.At
 	if no := n.tree.gate.Attributes(ctx, c.Caller, n); no != 0 {
 		return no
 	}
-	return n.attributes(c, out)
+	l := n.tree.looking()
+	no := n.attributes(c, out)
+	if no == 0 && l.dirLasts(n, n) {
+		out.SetTimeout(moment)
+	}
+	return no
 }
 
 func (n *dirNode) attributes(c caller, out *fuse.AttrOut) syscall.Errno {
@@ -281,7 +287,7 @@ func (n *dirNode) alterLocked(ctx context.Context, c caller, f func(fd int, lock
 		return no
 	}
 	hold, no := n.tree.gate.Alter(ctx, c.unrepeated(), n)
-	switch no {
+	switch n.tree.sent(no, n) {
 	case 0:
 		defer hold.Release()
 		if n.fresh.count() == takes+1 {

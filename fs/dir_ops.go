@@ -16,7 +16,7 @@ import (
 func (n *dirNode) alter(ctx context.Context, c caller, f func(fd int, h *lock.Hold) error) syscall.Errno {
 	hold, no := n.tree.gate.Alter(ctx, &c.Caller, n)
 	if no != 0 {
-		return no
+		return n.tree.sent(no, n)
 	}
 	defer hold.Release()
 	n.tree.changing(n)
@@ -142,5 +142,9 @@ func (n *dirNode) follow(name string, to *dirNode, ls *locks) {
 	}
 	if file, ok := child.Operations().(*fileNode); ok {
 		file.follow(to, ls.of(to))
+		// What was shown of it was under the other lock.
+		if no := expire(file); no != 0 {
+			n.tree.tellShown(no, n)
+		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"syscall"
-	"time"
 
 	fusefs "github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -110,7 +109,7 @@ func (n *fileNode) alter(ctx context.Context, c caller, f func(fd int) error) sy
 		// needs, who may be who is waited for: so this does not wait in place.
 		hold, no := n.tree.gate.Alter(ctx, c.unrepeated(), dir)
 		if no != 0 {
-			return no
+			return n.tree.sent(no, dir)
 		}
 		defer hold.Release()
 	}
@@ -119,11 +118,10 @@ func (n *fileNode) alter(ctx context.Context, c caller, f func(fd int) error) sy
 
 // Getattr reads the file's attributes. It never waits.
 func (n *fileNode) Getattr(ctx context.Context, _ fusefs.FileHandle, out *fuse.AttrOut) syscall.Errno {
-	began := time.Now()
 	dir, _ := n.place()
-	valid := dir != nil && dir.shown.add(&n.Inode) // before they are read
+	l := n.tree.looking()
 	no := n.attributes(callerOf(ctx), out)
-	if no == 0 && valid && time.Since(began) < shownFor/2 {
+	if no == 0 && l.lasts(dir, n.id, n) {
 		out.SetTimeout(moment)
 	}
 	return no

@@ -85,7 +85,7 @@ func (n *fileNode) Open(ctx context.Context, flags uint32) (fusefs.FileHandle, u
 		}
 		mine := hold
 		hold = nil
-		return n.tree.gate.Around(c.Caller, was, mine)
+		return n.tree.sent(n.tree.gate.Around(c.Caller, was, mine), was)
 	}
 	if dir, name = n.place(); dir != was {
 		return nil, 0, stale()

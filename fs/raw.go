@@ -30,7 +30,29 @@ func (r *raw) Lookup(cancel <-chan struct{}, header *fuse.InHeader, name string,
 	if name == "." || name == ".." {
 		return fuse.Status(fuse.ENOSYS) // for an export of the mount by NFS, which it can't have
 	}
-	return r.entered(r.RawFileSystem.Lookup(cancel, header, name, out), out)
+	l := r.tree.looking()
+	s := r.entered(r.RawFileSystem.Lookup(cancel, header, name, out), out)
+	if s.Ok() && !reserved(name) {
+		r.last(l, header.NodeId, out)
+	}
+	return s
+}
+
+// last has the kernel take the attributes of an entry of a directory for valid
+// for a moment, if they may be.
+func (r *raw) last(l sighting, dir uint64, out *fuse.EntryOut) {
+	node := numbered{r.tree.server, out.NodeId}
+	id := fusefs.StableAttr{Mode: out.Attr.Mode & modeType, Ino: out.Attr.Ino, Gen: out.Generation}
+	lasts := false
+	if id.Mode == unix.S_IFDIR {
+		n := r.tree.numbered(out.NodeId)
+		lasts = n != nil && l.dirLasts(n, node)
+	} else {
+		lasts = l.lasts(r.tree.numbered(dir), id, node)
+	}
+	if lasts {
+		out.SetAttrTimeout(moment)
+	}
 }
 
 func (r *raw) Forget(nodeID, lookups uint64) {
@@ -50,7 +72,12 @@ func (r *raw) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, out *
 
 func (r *raw) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
 	in.Mode = joinMode(in.Mode, in.Umask)
-	return r.RawFileSystem.Create(cancel, in, name, out)
+	l := r.tree.looking()
+	s := r.RawFileSystem.Create(cancel, in, name, out)
+	if s.Ok() {
+		r.last(l, in.NodeId, &out.EntryOut)
+	}
+	return s
 }
 
 // umaskShift is where the umask travels in a mode: a mode has 16 bits, a umask

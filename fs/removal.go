@@ -160,11 +160,11 @@ func (t *tree) lockAll(ctx context.Context, c *caller, dirs []*dirNode) (*locks,
 		if no == 0 {
 			ls.add(dirs[0], h)
 		}
-		return ls, no
+		return ls, t.sent(no, dirs[0])
 	}
 	a, b, no := t.gate.AlterBoth(ctx, &c.Caller, dirs[0], dirs[1])
 	if no != 0 {
-		return ls, no
+		return ls, t.sent(no, dirs[:2]...)
 	}
 	ls.add(dirs[0], a)
 	ls.add(dirs[1], b)

@@ -182,7 +182,8 @@ func (s *Server) mount(o Options) error {
 	logger := log.New(logWriter{o.Log, o.Debug}, "", 0)
 	opts := &fusefs.Options{
 		// All timeouts stay unset, which is zero: other hosts change files,
-		// and a wait for a lock needs the kernel to ask (package gate).
+		// and a wait for a lock needs the kernel to ask (package gate). The nodes
+		// give attributes a moment (shown).
 		NullPermissions: true,
 		RootStableAttr:  &s.tree.root.id,
 		Logger:          logger,
@@ -222,7 +223,7 @@ func (s *Server) mount(o Options) error {
 	if err != nil {
 		return err
 	}
-	s.fuse = server
+	s.fuse, s.tree.server = server, server
 	go server.Serve()
 	if err := server.WaitMount(); err != nil {
 		return errors.Join(err, s.detach())

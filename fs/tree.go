@@ -9,6 +9,7 @@ import (
 	"time"
 
 	fusefs "github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
@@ -30,6 +31,10 @@ type tree struct {
 	held   HeldLog
 	events func(lock.Event)
 	idle   *idleDirs
+	// takes counts those of all directories' locks.
+	takes atomic.Uint64
+	// server is the mount's; set before it serves.
+	server *fuse.Server
 	// dev is the device number of the mount itself, set before it serves.
 	dev uint64
 
@@ -88,6 +93,17 @@ func (t *tree) known(nodeID uint64, id fusefs.StableAttr) {
 	if n := t.dirs[id]; n != nil {
 		t.ids[nodeID] = n
 	}
+}
+
+// numbered returns the directory that the kernel knows by that number; nil if it
+// is none.
+func (t *tree) numbered(nodeID uint64) *dirNode {
+	if nodeID == fuse.FUSE_ROOT_ID {
+		return t.root
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ids[nodeID]
 }
 
 // forget takes back what the kernel knew of a node.
