@@ -34,8 +34,10 @@ func TestXfstests(t *testing.T) {
 		t.Skip("takes minutes, and programs that Debian lacks: build ltp/fsx and ltp/fsstress of xfstests, and set -xfstests")
 	}
 	w := newWorld(t)
+	_, read := w.alpha.measured()
 	for name, script := range xfstests {
 		t.Run(name, func(t *testing.T) {
+			before := total(t, read(), "lockfs_operations_total")
 			others := w.beta.sh("while [ ! -e stop ]; do echo x >>log || exit; sleep 0.01; done")
 			ctx, cancel := context.WithTimeout(w.ctx, *xfstestsFor+bound)
 			defer cancel()
@@ -58,7 +60,7 @@ func TestXfstests(t *testing.T) {
 			}
 			w.done(others)
 			log := strings.Count(w.read("log"), "x\n")
-			t.Logf("the other host has had the lock %d times", log)
+			t.Logf("%d requests; the other host has had the lock %d times\n%s", total(t, read(), "lockfs_operations_total")-before, log, &out)
 			if log == 0 {
 				t.Error("the other host never had the lock")
 			}
