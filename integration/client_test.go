@@ -24,6 +24,7 @@ var clients = map[string]func(args []string) error{
 	"write":     clientWrite,
 	"worker":    clientWorker,
 	"unfit":     clientUnfit,
+	"faulty":    clientFaulty,
 	"signals":   clientSignals,
 	"posix":     clientPosix,
 	"posixtest": clientPosixtest,
