@@ -25,6 +25,7 @@ var clients = map[string]func(args []string) error{
 	"worker":    clientWorker,
 	"unfit":     clientUnfit,
 	"faulty":    clientFaulty,
+	"mix":       clientMix,
 	"signals":   clientSignals,
 	"posix":     clientPosix,
 	"posixtest": clientPosixtest,
