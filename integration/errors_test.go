@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 )
 
@@ -16,7 +15,10 @@ type failing struct {
 	// module is what the kernel must have; "" for what all have.
 	module string
 	// mount mounts it at $BACK with $WORK, an empty directory, to work in.
-	mount  string
+	mount string
+	// serves is what mount says once it serves the file system itself; "" if it
+	// ends.
+	serves string
 	script string
 }
 
@@ -120,8 +122,9 @@ os.close(held)
 	{
 		// Each error is told once, at the call that met it, as an NFS client
 		// tells what a server said.
-		name:  "errors as told",
-		mount: `mkdir "$WORK/tree" && exec env ` + clientEnv + `=1 "$CLIENT" faulty "$WORK/tree" "$BACK" "$FAULTS"`,
+		name:   "errors as told",
+		serves: "up",
+		mount:  `mkdir "$WORK/tree" && exec env ` + clientEnv + `=1 "$CLIENT" faulty "$WORK/tree" "$BACK" "$FAULTS"`,
 		script: `python3 -c '` + say + `
 def told(**faults):
     for operation, no in faults.items():
@@ -166,33 +169,9 @@ func TestErrors(t *testing.T) {
 				t.Skip("needs a kernel with " + f.module)
 			}
 			w := newWorld(t)
-			back, work := filepath.Join(w.tree, "D"), t.TempDir()
-			faults := filepath.Join(work, "faults")
-			if err := os.Mkdir(faults, 0o755); err != nil {
-				t.Fatal(err)
-			}
-			for name, value := range map[string]string{"BACK": back, "WORK": work, "FAULTS": faults, "CLIENT": client} {
-				t.Setenv(name, value)
-			}
-			mount := w.alpha.start("sh", "-c", f.mount)
-			w.until("the file system", func() bool {
-				if mount.Over() {
-					w.done(mount)
-				}
-				return w.alpha.Command("mountpoint", "-q", back).Run() == nil
-			})
-			if f.name != "errors as told" {
-				w.done(mount)
-			}
-			defer func() {
-				if err := w.alpha.daemon.Stop(); err != nil {
-					t.Error(err)
-				}
-				if said := w.shell(bound, "umount", back); said != "" {
-					t.Error(said)
-				}
-				w.alpha.mount()
-			}()
+			faults := t.TempDir()
+			t.Setenv("FAULTS", faults)
+			w.over(f.serves, f.mount)
 			if said := w.shell(bound, "sh", "-c", `cd "$BACK" && mkdir -p native mounted`); said != "" {
 				t.Fatal(said)
 			}
@@ -217,4 +196,28 @@ func kernelHas(t *testing.T, name string) bool {
 		t.Fatal(err)
 	}
 	return bytes.Contains(known, []byte("\t"+name+"\n"))
+}
+
+// over has the script mount a file system at D on alpha, where its environment
+// says $BACK, until the test ends. serves is as in failing.
+func (w *world) over(serves, script string) {
+	w.t.Helper()
+	for name, value := range map[string]string{"BACK": w.back(), "WORK": w.t.TempDir(), "CLIENT": client} {
+		w.t.Setenv(name, value)
+	}
+	mount := w.alpha.start("sh", "-c", script)
+	if serves != "" {
+		w.expect(mount, serves)
+	} else {
+		w.done(mount)
+	}
+	w.t.Cleanup(func() {
+		if err := w.alpha.daemon.Stop(); err != nil {
+			w.t.Error(err)
+		}
+		if said := w.shell(bound, "umount", w.back()); said != "" {
+			w.t.Error(said)
+		}
+		w.alpha.mount()
+	})
 }
