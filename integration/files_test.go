@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -113,6 +114,14 @@ func TestTimesOfDirectories(t *testing.T) {
 	if mtime().Equal(given) {
 		t.Error("the directory was changed and its time was not")
 	}
+	w.done(w.alpha.sh("touch -d 2001-02-03T04:05:06Z ."))
+	w.nothingLeft()
+	w.until("the time that was given", func() bool { return mtime().Equal(given) })
+	w.done(w.alpha.sh("echo y >f"))
+	w.nothingLeft()
+	if mtime().Equal(given) {
+		t.Error("a file was written, and the time of its directory is not that of the lock: docs/differences.md")
+	}
 }
 
 // A daemon that may have few descriptors serves many directories: those that are
@@ -179,6 +188,8 @@ func (w *world) shell(limit time.Duration, name string, args ...string) string {
 	cmd := w.alpha.Command(name, args...)
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &out
+	// Where pyenv's python3 is found without HOME.
+	cmd.Env = append(cmd.Env, "PYENV_ROOT="+cmp.Or(os.Getenv("PYENV_ROOT"), filepath.Join(os.Getenv("HOME"), ".pyenv")))
 	cmd.WaitDelay = 10 * time.Second // for what has left the group and keeps the output
 	if err := cmd.Start(); err != nil {
 		w.t.Fatal(err)
