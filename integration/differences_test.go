@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/lockfs/lockfs/internal/played"
 )
 
 // What docs/differences.md says can't be as without lockfs.
@@ -55,6 +57,16 @@ except OSError as e: print(errno.errorcode[e.errno])' `
 		t.Error("a reserved name could be made")
 	}
 
+	// flock(2) is of this host's mount.
+	for _, h := range []*host{w.alpha, w.beta} {
+		l := h.sh("exec 3<old; flock -n 3 && echo got; read go")
+		w.expect(l, "got")
+		defer l.Close()
+	}
+	refused := w.alpha.sh("flock -n old true; echo $?")
+	w.expect(refused, "1")
+	w.done(refused)
+
 	// Neither chattr(1) nor the time of birth is there.
 	attributes := w.alpha.sh("LC_ALL=C; export LC_ALL; lsattr old 2>&1; stat -c %w old")
 	w.expect(attributes, "lsattr: Operation not supported While reading flags on old")
@@ -75,6 +87,27 @@ except OSError as e: print(errno.errorcode[e.errno])' `
 	if err := w.ended(acl); err == nil {
 		t.Error("the ACL counted")
 	}
+}
+
+// Of two jobs of a host that wait for each other one is told.
+func TestDeadlockIsTold(t *testing.T) {
+	w := newWorld(t)
+	w.shellOK(`mkdir "$0/x" "$0/y"`, w.back())
+	const script = "exec 3>%s/f; echo holds; read go; LC_ALL=C; export LC_ALL; { echo in >%s/g && echo got; } 2>&1; exec 3>&-"
+	first := w.alpha.sh(fmt.Sprintf(script, "x", "y"))
+	second := w.alpha.sh(fmt.Sprintf(script, "y", "x"))
+	for _, j := range []*played.Job{first, second} {
+		w.expect(j, "holds")
+	}
+	w.tell(first)
+	w.until("a wait for y", func() bool { return len(w.alpha.status("y").Waiters) == 1 })
+	w.tell(second)
+	if said := w.line(second); !strings.Contains(said, "Resource deadlock avoided") {
+		t.Errorf("the second job is told %q", said)
+	}
+	w.expect(first, "got")
+	w.done(first)
+	w.done(second)
 }
 
 // A program that has a file of the directory open for writing, and waits for one
