@@ -198,6 +198,9 @@ func (s *Server) mount(o Options) error {
 			DisableReadDirPlus: true,
 			// A write that passes the daemon by would outlive it.
 			DisabledCapabilities: fuse.CAP_PASSTHROUGH,
+			// What is read is in memory. go-fuse would fill a pipe with each
+			// reply's header for nothing, and warn that it can't at the largest.
+			DisableSplice: true,
 			// The umask is the server's to apply: a default ACL overrides it. So
 			// is the clearing of set-id bits by a write: the kernel's own way, a
 			// chmod by who writes, fails if he isn't the owner, and asks for

@@ -24,6 +24,8 @@ var clients = map[string]func(args []string) error{
 	"write":     clientWrite,
 	"worker":    clientWorker,
 	"unfit":     clientUnfit,
+	"faulty":    clientFaulty,
+	"mix":       clientMix,
 	"signals":   clientSignals,
 	"posix":     clientPosix,
 	"posixtest": clientPosixtest,

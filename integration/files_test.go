@@ -1,12 +1,13 @@
 package integration
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -113,6 +114,14 @@ func TestTimesOfDirectories(t *testing.T) {
 	if mtime().Equal(given) {
 		t.Error("the directory was changed and its time was not")
 	}
+	w.done(w.alpha.sh("touch -d 2001-02-03T04:05:06Z ."))
+	w.nothingLeft()
+	w.until("the time that was given", func() bool { return mtime().Equal(given) })
+	w.done(w.alpha.sh("echo y >f"))
+	w.nothingLeft()
+	if mtime().Equal(given) {
+		t.Error("a file was written, and the time of its directory is not that of the lock: docs/differences.md")
+	}
 }
 
 // A daemon that may have few descriptors serves many directories: those that are
@@ -164,26 +173,34 @@ func TestLinkFromAnotherDirectory(t *testing.T) {
 func (w *world) program(root, dir, script string) string {
 	w.t.Helper()
 	run := func(root, script string) string {
-		ctx, cancel := context.WithTimeout(w.ctx, bound)
-		defer cancel()
-		cmd := w.alpha.Command("sh", "-c", "umask 022; export LC_ALL=C OTHER=1000 GROUP=1010 HOME=/nonexistent GIT_AUTHOR_DATE=2001-01-01T00:00:00 GIT_COMMITTER_DATE=2001-01-01T00:00:00; cd "+filepath.Join(root, dir)+" || exit; "+script)
-		var out strings.Builder
-		cmd.Stdout, cmd.Stderr = &out, &out
-		err := cmd.Start()
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		stop := context.AfterFunc(ctx, func() { cmd.Process.Kill() })
-		defer stop()
-		if err := cmd.Wait(); err != nil {
-			if _, ok := err.(*exec.ExitError); !ok {
-				w.t.Fatal(err)
-			}
-			out.WriteString(err.Error() + "\n")
-		}
-		return out.String()
+		return w.shell(bound, "sh", "-c", "umask 022; export LC_ALL=C OTHER=1000 GROUP=1010 HOME=/nonexistent GIT_AUTHOR_DATE=2001-01-01T00:00:00 GIT_COMMITTER_DATE=2001-01-01T00:00:00; cd "+filepath.Join(root, dir)+" || exit; "+script)
 	}
 	said := strings.ReplaceAll(run(root, script), filepath.Join(root, dir), "HERE")
 	w.nothingLeft()
 	return said + run(w.tree, `find . ! -type d -printf '%P %y %m %U %G %s %n %l\n' -o -printf '%P %y %m %U %G\n' | sort; find . -type f -exec sha1sum {} + | sort`)
+}
+
+// shell runs a program on alpha, and returns what it said and, if that was not
+// well, how it ended. What is left of its process group after the limit is
+// killed.
+func (w *world) shell(limit time.Duration, name string, args ...string) string {
+	w.t.Helper()
+	cmd := w.alpha.Command(name, args...)
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	// Where pyenv's python3 is found without HOME.
+	cmd.Env = append(cmd.Env, "PYENV_ROOT="+cmp.Or(os.Getenv("PYENV_ROOT"), filepath.Join(os.Getenv("HOME"), ".pyenv")))
+	cmd.WaitDelay = 10 * time.Second // for what has left the group and keeps the output
+	if err := cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	kill := time.AfterFunc(limit, func() { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+	defer kill.Stop()
+	if err := cmd.Wait(); err != nil {
+		if _, ok := err.(*exec.ExitError); !ok {
+			w.t.Fatalf("%v: %s", err, &out)
+		}
+		out.WriteString(err.Error() + "\n")
+	}
+	return out.String()
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -16,31 +17,12 @@ import (
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	if err := w.alpha.daemon.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	socket := filepath.Join(filepath.Dir(w.tree), "metrics")
-	w.options = []string{"-o", "metrics=unix:" + socket}
-	w.alpha.mount()
-	client := http.Client{Transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", socket)
-		},
-	}}
-	defer client.CloseIdleConnections()
+	socket, read := w.alpha.measured()
 	told := func(wants ...string) func() bool {
 		return func() bool {
-			resp, err := client.Get("http://lockfs/metrics")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer resp.Body.Close()
-			text, err := io.ReadAll(resp.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := read()
 			for _, want := range wants {
-				if !strings.Contains(string(text), want) {
+				if !strings.Contains(text, want) {
 					return false
 				}
 			}
@@ -64,4 +46,55 @@ func TestMetrics(t *testing.T) {
 		`operation="create"`, `lockfs_errors_total{errno="ENOENT"`))
 	w.alpha.runs(64, []string{"mount", "-o", "metrics=here", w.tree, w.mnt}, "neither unix:/PATH nor HOST:PORT")
 	w.alpha.runs(75, []string{"mount", "-o", "metrics=unix:" + socket, w.tree, w.mnt}, "is a mount of lockfs already")
+}
+
+// measured mounts the tree on the host anew, so that the mount tells of itself
+// at the socket, and returns what reads all that it tells.
+func (h *host) measured() (socket string, read func() string) {
+	t := h.w.t
+	t.Helper()
+	if err := h.daemon.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	socket = filepath.Join(filepath.Dir(h.w.tree), "metrics")
+	var err error
+	if h.daemon, err = h.Mount(lockfs, h.w.tree, h.w.mnt, append(h.w.options, "-o", "metrics=unix:"+socket)...); err != nil {
+		t.Fatal(err)
+	}
+	client := http.Client{Timeout: bound, Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		},
+	}}
+	t.Cleanup(client.CloseIdleConnections)
+	return socket, func() string {
+		t.Helper()
+		resp, err := client.Get("http://lockfs/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+}
+
+// total returns the sum of the metric over all its labels.
+func total(t *testing.T, metrics, name string) int {
+	t.Helper()
+	sum := 0.0
+	for line := range strings.Lines(metrics) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if base, _, _ := strings.Cut(key, "{"); base == name {
+			v, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+			sum += v
+		}
+	}
+	return int(sum)
 }

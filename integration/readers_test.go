@@ -104,3 +104,21 @@ func TestReadAhead(t *testing.T) {
 	w := newWorld(t)
 	w.expect(w.alpha.sh("cat /sys/class/bdi/$(mountpoint -d "+w.mnt+")/read_ahead_kb"), "1024")
 }
+
+// Reading as much as one request can carry is nothing to warn of.
+func TestLargeReads(t *testing.T) {
+	w := newWorld(t)
+	w.write("large", strings.Repeat("0123456789abcde\n", 1<<18))
+	j := w.alpha.sh("dd if=large bs=4M iflag=direct status=none | cmp - large && dd if=large bs=4M status=none | cmp - large && echo same")
+	w.expect(j, "same")
+	w.done(j)
+	events, err := w.alpha.daemon.Events()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events {
+		if e["library"] != nil {
+			t.Errorf("the log says %v", e["msg"])
+		}
+	}
+}

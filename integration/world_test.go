@@ -189,10 +189,10 @@ func (w *world) until(what string, holds func() bool) {
 	}
 }
 
-// status asks the host's daemon for the status of D.
-func (h *host) status() lock.Status {
+// status asks the host's daemon for the status of D, or of what is below it.
+func (h *host) status(name ...string) lock.Status {
 	h.w.t.Helper()
-	out, err := h.Command(lockfs, "status", "--json", h.w.in()).Output()
+	out, err := h.Command(lockfs, "status", "--json", h.w.in(name...)).Output()
 	var st lock.Status
 	if err == nil {
 		err = json.Unmarshal(out, &st)
