@@ -306,8 +306,8 @@ func (d *osDir) Times(name string) (modified, changed time.Time, err error) {
 
 func (d *osDir) Mode() (fs.FileMode, error) {
 	var st unix.Stat_t
-	if err := unix.Fstat(d.fd, &st); err != nil {
-		return 0, os.NewSyscallError("fstat", err)
+	if err := d.as("fstat", "", func() error { return unix.Fstat(d.fd, &st) }); err != nil {
+		return 0, err
 	}
 	mode := fs.FileMode(st.Mode & 0o777)
 	if st.Mode&unix.S_ISVTX != 0 {
