@@ -14,7 +14,8 @@ import (
 
 // parts are those of the document of results, in order; those of the matrix come
 // before them.
-var parts = []string{"Faults", "Faults through the mount", "Server failures under load", "Clones", "Soft mounts", "A pipeline of programs that know of no lock", "Figures"}
+var parts = []string{"Faults", "Faults through the mount", "Server failures under load", "Clones", "Clones through the mount", "Soft mounts",
+	"Waiting, kernel 6.1", "Waiting, kernel 6.12", "A pipeline", "Programs that know of no lock", "Figures", "Figures of the mount"}
 
 func init() {
 	var mounts []string
