@@ -21,7 +21,10 @@ import (
 	"github.com/lockfs/lockfs/integration/nfslab"
 )
 
-var pipelineRounds = flag.Int("nfslab.rounds", 2, "how `often` the pipeline validates its dataset: 2 take about a minute, 30 several")
+var pipelineRounds = flag.Int("nfslab.rounds", 0, "run the pipeline, and have it validate its dataset so `often`: 2 take about a minute")
+
+// matrixRounds is how often it does that as a part of the matrix.
+const matrixRounds = 8
 
 //go:embed testdata
 var programs embed.FS
@@ -84,7 +87,7 @@ func (w *world) pipeline(root, name string, rounds int) (o outcome) {
 	sh(w.t, w.lab.Server, `mkdir -m 777 `+server+` /export/`+notes+` && cd `+server+` && mkdir raw repo && : >log && echo 0 >serial && echo round 0 >stamp &&
 		printf 'total:\n\tcat part-*.csv | wc -l >total\n' >Makefile && sqlite3 runs.db 'create table runs (who text, round int)' && git init -q repo`)
 	dir, n := root+"/"+name, itoa(rounds)
-	said := w.programs([][]string{
+	said := w.programs(bound+time.Duration(rounds)*time.Minute, [][]string{
 		{"produce.sh", dir, "/notes/" + notes, n},
 		{"validate.sh", dir, "/notes/" + notes, n},
 		{"read.sh", dir, "/notes/" + notes},
@@ -183,10 +186,10 @@ func count(t *testing.T, h *nfslab.Host, script string) int {
 }
 
 // programs runs the programs, each on its client, and returns what they print
-// when all have ended.
-func (w *world) programs(argvs [][]string) []string {
+// when all have ended, for which they have limit.
+func (w *world) programs(limit time.Duration, argvs [][]string) []string {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.ctx, bound+time.Duration(*pipelineRounds)*time.Minute)
+	ctx, cancel := context.WithTimeout(w.ctx, limit)
 	defer cancel()
 	said := make([]string, len(argvs))
 	var all sync.WaitGroup
@@ -235,6 +238,11 @@ func TestPipeline(t *testing.T) {
 	if raced {
 		t.Skip("what runs in the hosts is not instrumented: with -race this shows nothing more")
 	}
+	rounds := *pipelineRounds
+	if rounds == 0 {
+		needMatrix(t)
+		rounds = matrixRounds
+	}
 	w := newWorld(t, nfslab.Config{Clients: 3, Tools: true})
 	w.scripts()
 	var overlays []*overlay
@@ -242,13 +250,13 @@ func TestPipeline(t *testing.T) {
 		w.power(func(ctx context.Context) error { return c.Mount(ctx, w.lab.Server, "4.2", "hard,noac", "/notes") })
 		overlays = append(overlays, c.overlay("/mnt", "/work"))
 	}
-	o := w.pipeline("/mnt", "alone", *pipelineRounds)
+	o := w.pipeline("/mnt", "alone", rounds)
 	if o.overlaps == 0 || o.wrong+o.lost == 0 {
 		t.Errorf("the pipeline did no harm without lockfs, and so proves nothing: %+v", o)
 	}
 	table := outcomeHead + o.row("NFSv4.2", "NFS alone")
 	sh(t, w.lab.Server, "rm -r /export/alone") // with the file there that is no lock
-	o = w.pipeline("/work", "locked", *pipelineRounds)
+	o = w.pipeline("/work", "locked", rounds)
 	table += o.row("NFSv4.2", "lockfs")
 	if o.overlaps+o.wrong+o.lost+o.failed+o.torn != 0 {
 		t.Errorf("through lockfs: %+v", o)
