@@ -238,12 +238,13 @@ func (w *world) remove(waiter *nfslab.Host, path string) {
 	w.at(waiter.Resume)
 }
 
-// clean waits until nothing of lockfs is left in the export.
+// clean waits until nothing of lockfs is left in the export, but the cards of the
+// hosts that have mounted it.
 func (w *world) clean() {
 	w.t.Helper()
 	left := ""
 	until(w.t, "nothing of lockfs is left", func() bool {
-		left = sh(w.t, w.lab.Server, "cd /export && find . -name '.lockfs*' -o -name '.nfs*'")
+		left = sh(w.t, w.lab.Server, "cd /export && find . -path ./.lockfs.hosts -prune -o '(' -name '.lockfs*' -o -name '.nfs*' ')' -print")
 		return left == ""
 	})
 }

@@ -124,7 +124,7 @@ func (m *mounted) delays(text *strings.Builder) {
 	for _, of := range []struct {
 		waited time.Duration
 		n      int
-	}{{100 * time.Millisecond, 60}, {time.Second, 15}, {8 * time.Second, 4}} {
+	}{{100 * time.Millisecond, 40}, {time.Second, 10}, {8 * time.Second, 3}} {
 		var took []time.Duration
 		for range of.n {
 			holder := m.a.holding(m.d, "file")
