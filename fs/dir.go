@@ -107,9 +107,11 @@ func (n *dirNode) Place(c cred.Cred) lock.Place {
 		Path: filepath.Join(n.tree.source, below),
 		Open: func() (d lock.Dir, err error) {
 			open := func() {
-				err = n.use(func(fd int) error {
-					d, err = lock.OpenDir(fd, c)
-					return err
+				err = n.tree.root.use(func(root int) error {
+					return n.use(func(fd int) error {
+						d, err = lock.OpenDirIn(root, fd, c)
+						return err
+					})
 				})
 			}
 			// An idle directory is looked for, which the caller may do.

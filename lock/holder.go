@@ -101,7 +101,9 @@ func (h *holder) standing(d Dir, r record) (bool, error) {
 	}
 	// What this host has cached of D answers for what is below it: an
 	// absence is believed only after a fresh listing of D.
-	if _, err := d.List(""); err != nil {
+	if _, err := d.List(""); absent(err) {
+		return false, nil // D itself was removed, and its lock with it
+	} else if err != nil {
 		return false, err
 	}
 	return h.listed(d, r)

@@ -240,6 +240,41 @@ func TestDeadHolderIsRecovered(t *testing.T) {
 	eventually(t, "an empty directory", func() bool { return len(names(t, d)) == 0 })
 }
 
+// A directory that was removed beside lockfs has no lock any more: its holder has
+// lost it, who tries to take it is told, and nothing is tried for ever.
+func TestRemovedDirectory(t *testing.T) {
+	d := t.TempDir() + "/D"
+	if err := os.Mkdir(d, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	h := newHost()
+	m := h.manager(t, 1, 0, nil)
+	r := Request{Place: place(t, d), Job: job(t, 1), Wait: Forever}
+	hold := acquire(t, m, r)
+	a := newHolder(testID(2), h.judge).newAttempt(openDir(t, d), Cause{})
+	if _, err := a.try(); !errors.Is(err, errHeld) {
+		t.Fatalf("a try: %v, want %v", err, errHeld)
+	}
+	if err := os.RemoveAll(d); err != nil {
+		t.Fatal(err)
+	}
+	if err := hold.Check(t.Context()); !errors.Is(err, ErrLost) {
+		t.Errorf("Check: %v, want %v", err, ErrLost)
+	}
+	hold.Release()
+	eventually(t, "the end of the manager's work", func() bool {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return len(m.entries) == 0
+	})
+	if _, err := a.try(); !errors.Is(err, syscall.ENOENT) {
+		t.Errorf("the next try: %v, want ENOENT", err)
+	}
+	if err := a.giveUp(); err != nil {
+		t.Errorf("giving up: %v", err)
+	}
+}
+
 // odd sends on what is no mere take, release or end of a wait.
 func odd(to chan<- Event) func(Event) {
 	return func(e Event) {

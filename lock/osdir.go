@@ -19,6 +19,7 @@ const inside = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO
 // osDir is a directory of the operating system, known by a descriptor.
 type osDir struct {
 	fd       int
+	root     int // proves by answering that the file system is served; -1 if nothing can
 	caller   cred.Cred
 	strict   bool // only as the caller
 	replayed bool
@@ -28,7 +29,16 @@ type osDir struct {
 // fd (O_PATH will do) is duplicated, so the caller keeps its own. Calls are
 // made as this process's user; where that is refused (root_squash), as caller,
 // and for an existing lock directory as its owner.
-func OpenDir(fd int, caller cred.Cred) (Dir, error) { return newOSDir(fd, caller, false) }
+func OpenDir(fd int, caller cred.Cred) (Dir, error) { return newOSDir(fd, -1, caller, false) }
+
+// OpenDirIn is OpenDir of a directory of the file system that root, which is
+// duplicated too, is open on. While root answers, ESTALE of the directory means
+// that another host has removed it, and is told as ENOENT, as it is of a local
+// file system. A server that serves the file system no more, or not yet, gives
+// ESTALE for root as well: then nothing is known of the directory.
+func OpenDirIn(root, fd int, caller cred.Cred) (Dir, error) {
+	return newOSDir(fd, root, caller, false)
+}
 
 // OpenDirAs is OpenDir with all calls made as caller, and as nobody else:
 // what he may not do himself is refused. Where this process can't become him
@@ -37,20 +47,33 @@ func OpenDirAs(fd int, caller cred.Cred) (Dir, error) {
 	if own := cred.Own(); !cred.Switchable() && own.UID != caller.UID {
 		return nil, os.NewSyscallError("setfsuid", unix.EPERM)
 	}
-	return newOSDir(fd, caller, true)
+	return newOSDir(fd, -1, caller, true)
 }
 
-func newOSDir(fd int, caller cred.Cred, strict bool) (Dir, error) {
-	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+func newOSDir(fd, root int, caller cred.Cred, strict bool) (Dir, error) {
+	d := &osDir{fd: -1, root: -1, caller: caller, strict: strict}
+	err := func() (err error) {
+		if d.fd, err = dup(fd); err != nil {
+			return err
+		}
+		if root >= 0 {
+			if d.root, err = dup(root); err != nil {
+				return err
+			}
+		}
+		d.replayed, err = replays(d.fd)
+		return err
+	}()
 	if err != nil {
-		return nil, os.NewSyscallError("fcntl", err)
-	}
-	replayed, err := replays(own)
-	if err != nil {
-		unix.Close(own)
+		d.Close() // of directories: it has nothing to fail with
 		return nil, err
 	}
-	return &osDir{fd: own, caller: caller, strict: strict, replayed: replayed}, nil
+	return d, nil
+}
+
+func dup(fd int) (int, error) {
+	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	return own, os.NewSyscallError("fcntl", err)
 }
 
 // OpenPath is OpenDir for the directory that path leads to.
@@ -63,16 +86,34 @@ func OpenPath(path string, caller cred.Cred) (Dir, error) {
 	return OpenDir(fd, caller)
 }
 
-func (d *osDir) Close() error { return os.NewSyscallError("close", unix.Close(d.fd)) }
+func (d *osDir) Close() error {
+	var errs []error
+	for _, fd := range []int{d.fd, d.root} {
+		if fd >= 0 {
+			errs = append(errs, os.NewSyscallError("close", unix.Close(fd)))
+		}
+	}
+	return errors.Join(errs...)
+}
 
 func (d *osDir) Replayed() bool { return d.replayed }
 
-// as makes a call about name as this process's user, then as the caller, then
-// as the owner of what name's first component is; if strict, as the caller only.
-func (d *osDir) as(call, name string, f func() error) (err error) {
+// as makes a call about name as who may make it.
+func (d *osDir) as(call, name string, f func() error) error {
+	err := d.asWho(name, f)
+	if errors.Is(err, unix.ESTALE) && d.removed() {
+		err = unix.ENOENT
+	}
+	return os.NewSyscallError(call, err)
+}
+
+// asWho makes a call about name as this process's user, then as the caller,
+// then as the owner of what name's first component is; if strict, as the caller
+// only.
+func (d *osDir) asWho(name string, f func() error) (err error) {
 	if d.strict {
 		d.caller.Do(func() { err = f() })
-		return os.NewSyscallError(call, err)
+		return err
 	}
 	err = f()
 	if refused(err) && cred.Switchable() {
@@ -83,7 +124,19 @@ func (d *osDir) as(call, name string, f func() error) (err error) {
 			owner.Do(func() { err = f() })
 		}
 	}
-	return os.NewSyscallError(call, err)
+	return err
+}
+
+// removed reports whether the directory itself is no more, as the server says.
+func (d *osDir) removed() bool {
+	return d.root >= 0 && errors.Is(ask(d.fd), unix.ESTALE) && ask(d.root) == nil
+}
+
+// ask has the server tell the attributes of what fd is open on, so that what
+// was cached before its last change is dropped (statx(2), AT_STATX_FORCE_SYNC).
+func ask(fd int) error {
+	var stx unix.Statx_t
+	return unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_FORCE_SYNC, unix.STATX_BASIC_STATS, &stx)
 }
 
 // owner returns who owns the part of a lock that name leads to, if it is one.
@@ -219,14 +272,9 @@ func readNames(fd int) ([]string, error) {
 	}
 }
 
-// Refresh asks the server for the directory's attributes, so that entries that
-// were cached before its last change are dropped (statx(2),
-// AT_STATX_FORCE_SYNC).
+// Refresh asks the server for the directory's attributes.
 func (d *osDir) Refresh() error {
-	var stx unix.Statx_t
-	return d.as("statx", "", func() error {
-		return unix.Statx(d.fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_FORCE_SYNC, unix.STATX_BASIC_STATS, &stx)
-	})
+	return d.as("statx", "", func() error { return ask(d.fd) })
 }
 
 func (d *osDir) Readlink(name string) (string, error) {
@@ -258,8 +306,8 @@ func (d *osDir) Times(name string) (modified, changed time.Time, err error) {
 
 func (d *osDir) Mode() (fs.FileMode, error) {
 	var st unix.Stat_t
-	if err := unix.Fstat(d.fd, &st); err != nil {
-		return 0, os.NewSyscallError("fstat", err)
+	if err := d.as("fstat", "", func() error { return unix.Fstat(d.fd, &st) }); err != nil {
+		return 0, err
 	}
 	mode := fs.FileMode(st.Mode & 0o777)
 	if st.Mode&unix.S_ISVTX != 0 {

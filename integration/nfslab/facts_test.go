@@ -5,6 +5,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/lockfs/lockfs/integration/nfslab"
 	"github.com/lockfs/lockfs/integration/nfslab/locker"
 	"github.com/lockfs/lockfs/lock"
 )
@@ -15,7 +16,7 @@ type row map[string]string
 // columns of the table, in order: what must be is asserted, and its column
 // says ok; the others say what was seen.
 var columns = []string{"publish", "swap", "late rmdir", "fresh list", "old absence", "old record", "old size", "NOREPLACE",
-	"replaced parent", "root in 0755", "take ms", "wait", "dead holder", "counted"}
+	"replaced parent", "root in 0755", "take ms", "wait", "dead holder", "removed", "counted"}
 
 // one calls and expects one of the answers.
 func (c *client) expect(r row, column, what string, wants []string, format string, args ...any) {
@@ -181,6 +182,8 @@ func (w *world) protocol(r row, root string) {
 	}
 	r["dead holder"] = "ok"
 
+	w.removed(r, root)
+
 	sh(t, w.lab.Server, "cd /export/"+name+" && echo 0 >count && chmod 666 count")
 	var all []*asked
 	for _, c := range w.c {
@@ -198,12 +201,50 @@ func (w *world) protocol(r row, root string) {
 	w.clean()
 }
 
-// clean waits until nothing of lockfs is left in the export.
+// removed has a directory be removed beside its lock: its holder and who waits
+// for it are told, and nothing is tried for ever.
+func (w *world) removed(r row, root string) {
+	w.t.Helper()
+	t, a, b := w.t, w.c[0], w.c[1]
+	name := w.unused("removed")
+	w.dir(name)
+	d := root + "/" + name
+	h := a.take(d, 1)
+	waiter := b.begin("Take", locker.Request{Path: d, Job: 1, Wait: lock.Forever})
+	until(t, "a candidate of the waiter", func() bool {
+		return len(a.must("Status", locker.Request{Path: d}).Status.Candidates) > 0
+	})
+	w.remove(b.Host, "/export/"+name)
+	r["removed"] = "ok"
+	if got := a.ask("Check", locker.Request{Path: d, Hold: h}); got.Errno != syscall.EIO {
+		r["removed"] = "FAILED"
+		t.Errorf("the check of a lock whose directory was removed: %q, want EIO", got.Err)
+	}
+	a.ask("Release", locker.Request{Path: d, Hold: h})
+	<-waiter.done
+	if waiter.err != nil || waiter.r.Errno != syscall.ENOENT {
+		r["removed"] = "FAILED"
+		t.Errorf("the wait for the lock of a directory that was removed: %q, %v, want ENOENT", waiter.r.Err, waiter.err)
+	}
+	until(t, "the loss is told of", func() bool { return a.told(lock.EventLost) })
+}
+
+// remove removes a directory on the server while the host of who waits for its
+// lock is paused, so that he does not take that in the midst of it.
+func (w *world) remove(waiter *nfslab.Host, path string) {
+	w.t.Helper()
+	w.at(waiter.Pause)
+	sh(w.t, w.lab.Server, "rm -rf "+path)
+	w.at(waiter.Resume)
+}
+
+// clean waits until nothing of lockfs is left in the export, but the cards of the
+// hosts that have mounted it.
 func (w *world) clean() {
 	w.t.Helper()
 	left := ""
 	until(w.t, "nothing of lockfs is left", func() bool {
-		left = sh(w.t, w.lab.Server, "cd /export && find . -name '.lockfs*' -o -name '.nfs*'")
+		left = sh(w.t, w.lab.Server, "cd /export && find . -path ./.lockfs.hosts -prune -o '(' -name '.lockfs*' -o -name '.nfs*' ')' -print")
 		return left == ""
 	})
 }

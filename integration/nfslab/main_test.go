@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -17,7 +18,7 @@ import (
 )
 
 var (
-	matrix  = flag.Bool("nfslab.matrix", false, "test every kind of mount and export, faults and figures: about half an hour")
+	matrix  = flag.Bool("nfslab.matrix", false, "test every kind of mount and export, both kernels, faults and figures: hours")
 	results = flag.String("nfslab.results", "", "put what the matrix showed into this `file`, in Markdown")
 )
 
@@ -29,7 +30,7 @@ const bound = 6 * time.Minute
 func needMatrix(t *testing.T) {
 	t.Helper()
 	if !*matrix {
-		t.Skip("takes long; run with: go test ./integration/nfslab -timeout 60m -args -nfslab.matrix")
+		t.Skip("takes long; run with: go test ./integration/nfslab -timeout 4h -args -nfslab.matrix")
 	}
 }
 
@@ -42,6 +43,28 @@ var built struct {
 // program returns the path of a program of this module for the hosts.
 func program(t *testing.T, pkg string) string {
 	t.Helper()
+	return madeOnce(t, filepath.Base(pkg), func(path string) error {
+		return nfslab.Build(context.Background(), path, "github.com/lockfs/lockfs/"+pkg)
+	})
+}
+
+// clientProgram returns the path of the tests of package integration, which are
+// the programs too that act in its mounts: see its client_test.go.
+func clientProgram(t *testing.T) string {
+	t.Helper()
+	return madeOnce(t, "client", func(path string) error {
+		cmd := exec.Command("go", "test", "-c", "-trimpath", "-ldflags=-s -w", "-o", path, "..")
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if text, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("go test -c: %w: %s", err, text)
+		}
+		return nil
+	})
+}
+
+// madeOnce returns the path of a file that build makes.
+func madeOnce(t *testing.T, name string, build func(path string) error) string {
+	t.Helper()
 	built.Lock()
 	defer built.Unlock()
 	if built.dir == "" {
@@ -51,11 +74,11 @@ func program(t *testing.T, pkg string) string {
 		}
 		built.dir = dir
 	}
-	path := filepath.Join(built.dir, filepath.Base(pkg))
+	path := filepath.Join(built.dir, name)
 	if _, err := os.Stat(path); err == nil {
 		return path
 	}
-	if err := nfslab.Build(context.Background(), path, "github.com/lockfs/lockfs/"+pkg); err != nil {
+	if err := build(path); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -136,9 +159,14 @@ func (c *client) start() {
 // put puts a program of this module into the host's /bin.
 func (c *client) put(pkg string) {
 	c.w.t.Helper()
+	c.install(program(c.w.t, pkg))
+}
+
+// install puts a file into the host's /bin.
+func (c *client) install(path string) {
+	c.w.t.Helper()
 	ctx, cancel := context.WithTimeout(c.w.ctx, bound)
 	defer cancel()
-	path := program(c.w.t, pkg)
 	if err := c.Put(ctx, path, "/bin/"+filepath.Base(path), 0o755); err != nil {
 		c.w.t.Fatal(err)
 	}
@@ -258,10 +286,11 @@ func until(t *testing.T, what string, ok func() bool) {
 }
 
 // dir makes a directory that everybody may use, on the server, since root may
-// be nobody elsewhere. name must be new: what a re-exporter has seen it believes.
+// be nobody elsewhere. It is on the disk, and so outlives the server's power-off.
+// name must be new: what a re-exporter has seen it believes.
 func (w *world) dir(name string) {
 	w.t.Helper()
-	sh(w.t, w.lab.Server, "mkdir -m 777 /export/"+name)
+	sh(w.t, w.lab.Server, "mkdir -m 777 /export/"+name+" && sync")
 }
 
 // unused returns a name that was not used before.

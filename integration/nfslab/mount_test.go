@@ -10,10 +10,10 @@ import (
 	"github.com/lockfs/lockfs/integration/nfslab"
 )
 
-// rounds is how often each of the pipeline's programs does its work.
+// rounds is how often each of the programs does its work.
 const rounds = 25
 
-// The pipeline: three shell scripts that know of no lock, in one directory. Each
+// Three shell scripts that know of no lock, in one directory. Each
 // step opens a file for writing first and does all the rest before it closes
 // that file, as redirections do. produce takes back the sum of what was there and
 // writes data anew, half of which is on the server while it makes the other half;
@@ -40,7 +40,7 @@ while [ $((i = i + 1)) -le $1 ]; do
 done`
 )
 
-// harm is what a run of the pipeline has done.
+// harm is what a run of them has done.
 type harm struct {
 	wrong  int // sums that the consumer found
 	lost   int // lines of the log
@@ -51,9 +51,9 @@ func (h harm) row(kind, through string) string {
 	return fmt.Sprintf("| %s | %s | %d | %d | %d |\n", kind, through, h.wrong, h.lost, h.failed)
 }
 
-// pipeline runs the three, each on its host, in the directory d, and returns
+// redirections runs the three, each on its host, in the directory d, and returns
 // what harm was done.
-func (w *world) pipeline(d, served string) (h harm) {
+func (w *world) redirections(d, served string) (h harm) {
 	w.t.Helper()
 	sh(w.t, w.lab.Server, "cd "+served+" && rm -f * && >log && chmod 666 log")
 	var wait sync.WaitGroup
@@ -91,40 +91,10 @@ func (w *world) pipeline(d, served string) (h harm) {
 	return h
 }
 
-// mount mounts lockfs over the export on every client and returns what unmounts
-// it.
-func (w *world) mount(from, to string) (unmount func()) {
-	w.t.Helper()
-	var daemons []*nfslab.Process
-	for _, c := range w.c {
-		c.put("cmd/lockfs")
-		sh(w.t, c.Host, "mkdir -p "+to)
-		p, err := c.Start(w.ctx, "lockfs", "mount", "--foreground", from, to)
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		w.t.Cleanup(func() { p.Close() })
-		daemons = append(daemons, p)
-	}
-	for _, c := range w.c {
-		until(w.t, "lockfs is mounted on "+c.Name, func() bool {
-			return sh(w.t, c.Host, "grep -c ' "+to+" fuse' /proc/mounts || true") == "1"
-		})
-	}
-	return func() {
-		w.t.Helper()
-		for i, c := range w.c {
-			sh(w.t, c.Host, "kill -TERM "+itoa(daemons[i].PID))
-			if code, err := daemons[i].Wait(); err != nil || code != 0 {
-				w.t.Errorf("%s: lockfs mount: status %d, %v", c.Name, code, err)
-			}
-		}
-	}
-}
-
-// TestPipeline runs a pipeline of programs that know of no lock over three
-// hosts: without lockfs it corrupts what it works on, with lockfs never.
-func TestPipeline(t *testing.T) {
+// TestRedirections runs programs that know of no lock, and of which each opens
+// one file for writing and works under that, on three hosts: without lockfs they
+// corrupt what they work on, with lockfs never.
+func TestRedirections(t *testing.T) {
 	needMatrix(t)
 	var table strings.Builder
 	table.WriteString("| export | through | wrong sums | lost lines of the log, of " + itoa(3*rounds) + " | programs that failed |\n|---|---|---|---|---|\n")
@@ -139,28 +109,25 @@ func TestPipeline(t *testing.T) {
 				w.c = append(w.c, w.c[0]) // two programs on one host
 			}
 			w.dir("pipe")
-			h := w.pipeline("/mnt/pipe", "/export/pipe")
+			h := w.redirections("/mnt/pipe", "/export/pipe")
 			table.WriteString(h.row(kind, "NFS alone"))
 			if h.wrong+h.lost == 0 {
 				t.Error("the pipeline without lockfs corrupted nothing, and so proves nothing")
 			}
-			clients := w.c
-			if config.Reexport {
-				w.c = w.c[:2]
+			var overlays []*overlay
+			for _, c := range w.c[:len(w.lab.Clients)] {
+				overlays = append(overlays, c.overlay("/mnt", "/work"))
 			}
-			unmount := w.mount("/mnt", "/work")
-			w.c = clients
-			h = w.pipeline("/work/pipe", "/export/pipe")
+			h = w.redirections("/work/pipe", "/export/pipe")
 			table.WriteString(h.row(kind, "lockfs"))
 			if h != (harm{}) {
 				t.Errorf("through lockfs %d sums were wrong, %d lines of the log were lost, %d programs failed", h.wrong, h.lost, h.failed)
 			}
-			if config.Reexport {
-				w.c = w.c[:2]
+			for _, o := range overlays {
+				o.unmount()
 			}
-			unmount()
 			w.clean()
 		})
 	}
-	report(t, "A pipeline of programs that know of no lock", table.String())
+	report(t, "Programs that know of no lock", table.String())
 }

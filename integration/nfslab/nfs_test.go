@@ -8,6 +8,9 @@ import (
 	"github.com/lockfs/lockfs/integration/nfslab"
 )
 
+// raced: this test was built with -race.
+var raced bool
+
 func itoa(n int) string { return strconv.Itoa(n) }
 
 func ms(d time.Duration) string {

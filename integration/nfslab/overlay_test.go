@@ -58,6 +58,15 @@ func (o *overlay) die() {
 	}
 }
 
+// unmount ends the daemon as an administrator does, and expects it to succeed.
+func (o *overlay) unmount() {
+	o.w.t.Helper()
+	sh(o.w.t, o.Host, "kill -TERM "+itoa(o.daemon.PID))
+	if code, err := o.daemon.Wait(); err != nil || code != 0 {
+		o.w.t.Errorf("%s: lockfs mount: status %d, %v: %s", o.Name, code, err, o.log())
+	}
+}
+
 // log is all that the daemons of the host have told since its last boot.
 func (o *overlay) log() string {
 	o.w.t.Helper()

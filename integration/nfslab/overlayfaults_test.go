@@ -178,7 +178,7 @@ var overlayFaults = []struct {
 	{"a cleaner removes the directory", func(m *mounted) {
 		w := m.a.holding(m.d, "file")
 		waiter := m.b.waiting(m.d, "other")
-		sh(m.t, m.lab.Server, "rm -rf "+m.export())
+		m.remove(m.b.Host, m.export())
 		w.fenced()
 		m.a.told("was taken away")
 		if got := waiter.line(); got == "open" {
@@ -310,7 +310,7 @@ func TestOverlayFaults(t *testing.T) {
 			defer func() { w.t = outer }()
 			m := &mounted{world: w, a: o[i%2], b: o[1-i%2], d: w.unused("fault")}
 			w.dir(m.d)
-			sh(t, w.lab.Server, "echo kept >"+m.export()+"/kept")
+			sh(t, w.lab.Server, "echo kept >"+m.export()+"/kept && sync")
 			began := time.Now()
 			fault.run(m)
 			w.clean()
@@ -322,4 +322,34 @@ func TestOverlayFaults(t *testing.T) {
 		}
 	}
 	report(t, "Faults through the mount", table.String())
+}
+
+// TestOverlayCloned has two hosts that share a machine-id write through lockfs:
+// neither ever takes the other's lock for its own, alive or dead, and both say
+// what is wrong.
+func TestOverlayCloned(t *testing.T) {
+	needMatrix(t)
+	w := newWorld(t, nfslab.Config{Cloned: true})
+	o := [2]*overlay{w.c[0].overlay("/mnt", "/work"), w.c[1].overlay("/mnt", "/work")}
+	for i := range o {
+		m := &mounted{world: w, a: o[i], b: o[1-i], d: w.unused("cloned")}
+		w.dir(m.d)
+		sh(t, w.lab.Server, "echo kept >"+m.export()+"/kept && sync")
+		m.a.holding(m.d, "file").writes("of the dead")
+		waiter := m.b.waiting(m.d, "other")
+		m.b.told("is of another host with this host's machine-id")
+		m.stays(waiter)
+		m.at(m.a.PowerOff)
+		m.stays(waiter)
+		m.power(m.a.Boot)
+		m.a.mount()
+		if !waiter.waits() {
+			t.Error("the lock was got before its host had recovered it")
+		}
+		m.recovers(waiter)
+	}
+	w.clean()
+	if !t.Failed() {
+		report(t, "Clones through the mount", "Two hosts with one machine-id, each in turn: a writer waited "+patience.String()+" for the other's, and as long again for one whose host had no power, and its host said that the machine-id is shared; the host that returned recovered its own lock.")
+	}
 }

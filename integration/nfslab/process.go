@@ -46,6 +46,9 @@ func (h *Host) Start(ctx context.Context, argv ...string) (*Process, error) {
 func (p *Process) Read(b []byte) (int, error)  { return p.resp.Body.Read(b) }
 func (p *Process) Write(b []byte) (int, error) { return p.stdin.Write(b) }
 
+// CloseInput ends the command's input.
+func (p *Process) CloseInput() error { return p.stdin.Close() }
+
 // Wait ends the command's input, throws away what is left of its output, and
 // returns its exit status as Result has it.
 func (p *Process) Wait() (code int, err error) {

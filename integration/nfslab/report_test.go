@@ -14,7 +14,8 @@ import (
 
 // parts are those of the document of results, in order; those of the matrix come
 // before them.
-var parts = []string{"Faults", "Faults through the mount", "Server failures under load", "Clones", "Soft mounts", "A pipeline of programs that know of no lock", "Figures"}
+var parts = []string{"Faults", "Faults through the mount", "Server failures under load", "Clones", "Clones through the mount", "Soft mounts",
+	"Waiting, kernel 6.1", "Waiting, kernel 6.12", "A pipeline", "Programs that know of no lock", "Figures", "Figures of the mount"}
 
 func init() {
 	var mounts []string
@@ -47,14 +48,15 @@ const head = `# What was seen in the laboratory of NFS hosts
 
 Written by the tests themselves; a part is replaced when its test is run again:
 
-    go test ./integration/nfslab -timeout 90m -args -nfslab.matrix -nfslab.results RESULTS.md
+    go test ./integration/nfslab -timeout 4h -args -nfslab.matrix -nfslab.results RESULTS.md
 
-Emulated machines with Debian 12's kernel 6.1, kernel nfsd, sync exports, lease and grace period 10 s. Times are of emulated
-processors, two to four of which shared two real ones with other work: they compare, and say little else.
+Emulated machines with Debian 12's kernels (6.1 unless another is named), kernel nfsd, sync exports, lease and grace period 10 s.
+Times are of emulated processors, two to four of which shared two real ones with other work: they compare, and say little else.
 
 Of the mounts, the columns up to "fresh list" are asserted. What a stat from cache says, or where a path leads that was walked
 before ("old ...", "replaced parent"), is seen only: "stale" where it is not as the server has it. "take ms" is of the first take
-in a directory. "counted" is two hosts' read, add and write under the lock, 15 times each.
+in a directory. "removed" is a directory that is removed on the server under a holder and a waiter. "counted" is two hosts' read,
+add and write under the lock, 15 times each.
 `
 
 // replacePart replaces a part of the document, or adds it in its place.

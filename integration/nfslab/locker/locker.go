@@ -119,9 +119,13 @@ func (l *Locker) place(path string) (place, error) {
 	if p, ok := l.places[path]; ok {
 		return p, nil
 	}
-	fd, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	fd, err := openDir(path)
 	if err != nil {
-		return place{}, fmt.Errorf("open %s: %w", path, err)
+		return place{}, err
+	}
+	root, err := openDir(filepath.Dir(path))
+	if err != nil {
+		return place{}, err
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -129,10 +133,18 @@ func (l *Locker) place(path string) (place, error) {
 	}
 	p := place{fd: fd, Place: lock.Place{
 		Key: lock.Key{Dev: st.Dev, Ino: st.Ino}, Path: path,
-		Open: func() (lock.Dir, error) { return lock.OpenDir(fd, cred.Own()) },
+		Open: func() (lock.Dir, error) { return lock.OpenDirIn(root, fd, cred.Own()) },
 	}}
 	l.places[path] = p
 	return p, nil
+}
+
+func openDir(path string) (fd int, err error) {
+	fd, err = unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, fmt.Errorf("open %s: %w", path, err)
+	}
+	return fd, nil
 }
 
 // call times f and puts its error into the reply.

@@ -1,0 +1,5 @@
+//go:build race
+
+package nfslab_test
+
+func init() { raced = true }
