@@ -62,7 +62,7 @@ truncate -s 2M in; dd if=in of=di bs=64K iflag=direct oflag=direct status=none; 
 		name: "tar", packages: "tar", programs: []string{"tar"}, version: "tar --version", ci: true,
 		did:  "c, x, r, u, --delete, -d, -z, -S, -h, --remove-files, --strip-components, -k, --overwrite; modes, owners, times and links restored",
 		says: `same`,
-		script: sources + `tar -cf t.tar src && tar -tvf t.tar | sort && tar -df t.tar && mkdir x && tar -xpf t.tar -C x && diff -r --no-dereference src x/src && echo same
+		script: sources + `tar --warning=no-file-changed -cf t.tar src; [ $? -le 1 ] && tar -tvf t.tar | sort && tar -df t.tar && mkdir x && tar -xpf t.tar -C x && diff -r --no-dereference src x/src && echo same
 tar -cSzf s.tgz --sort=name --mtime=@0 src && mkdir y && tar -xpzf s.tgz -C y --strip-components=1 && ls y; echo more >src/more; tar -rf t.tar --mtime=@1 src/more; tar --delete -f t.tar src/zero; tar -uf t.tar src; tar -tf t.tar | sort
 tar -xf t.tar -C x -k 2>&1 | sort | tail -3; tar -xf t.tar -C x --overwrite; tar -chf h.tar --ignore-failed-read src 2>&1 | sort; tar -cf r.tar --remove-files src; ls; rm *.tar *.tgz; rm x/src/more; touch -d @3 x/src`,
 		times: "x/src y/a",

@@ -566,3 +566,33 @@ func TestCloseReleasesWhatIsInUse(t *testing.T) {
 		t.Errorf("Acquire = %v, want ErrClosed", err)
 	}
 }
+
+// While a lock can't be released, since its file system has become read-only,
+// nobody waits for it: that may last for ever.
+func TestReadOnlyWhileALockIsHeld(t *testing.T) {
+	d := t.TempDir()
+	var readOnly atomic.Bool
+	p := place(t, d)
+	open := p.Open
+	p.Open = func() (Dir, error) {
+		dir, err := open()
+		return &unfit{Dir: dir, fault: fault{wrong: func(call string, _ int, do func() error) error {
+			if readOnly.Load() {
+				return syscall.EROFS
+			}
+			return do()
+		}}}, err
+	}
+	m := newHost().manager(t, 1, 0, nil)
+	h := acquire(t, m, Request{Place: p, Job: job(t, 1), Wait: Forever})
+	readOnly.Store(true)
+	h.Release()
+	for n := range 3 {
+		if _, err := m.Acquire(t.Context(), Request{Place: p, Job: job(t, n), Wait: Forever}); Errno(err) != syscall.EROFS {
+			t.Errorf("job %d: %v, want EROFS", n, err)
+		}
+	}
+	readOnly.Store(false)
+	acquire(t, m, Request{Place: p, Job: job(t, 1), Wait: Forever}).Release()
+	eventually(t, "the lock is gone", func() bool { return len(names(t, d)) == 0 })
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/lockfs/lockfs/procid"
@@ -56,7 +57,7 @@ func (m *Manager) finish(e *entry, t *tenure) {
 	if lost {
 		m.lost(t)
 	} else {
-		m.release(t)
+		m.release(e, t)
 	}
 	if t.place.Released != nil {
 		m.mu.Lock()
@@ -76,8 +77,10 @@ func (m *Manager) finish(e *entry, t *tenure) {
 	}
 }
 
-// release removes the lock from the server.
-func (m *Manager) release(t *tenure) {
+// release removes the lock from the server. While the file system is read-only
+// there, nobody can be given the lock, nor do what he wants it for: he is told,
+// and does not wait for what may never change.
+func (m *Manager) release(e *entry, t *tenure) {
 	began := time.Now()
 	err := m.holder.release(t.dir, t.rec)
 	if errors.Is(err, ErrLost) {
@@ -87,7 +90,12 @@ func (m *Manager) release(t *tenure) {
 		m.lost(t)
 		return
 	}
-	if m.insist(t.place.Path, t.cause, err, func() error { return m.holder.remove(t.dir, t.rec) }) {
+	m.refuseReadOnly(e, err)
+	if m.insist(t.place.Path, t.cause, err, func() error {
+		err := m.holder.remove(t.dir, t.rec)
+		m.refuseReadOnly(e, err)
+		return err
+	}) {
 		ev := t.event(EventReleased)
 		ev.Server = time.Since(began)
 		m.events(ev)
@@ -360,6 +368,20 @@ func (m *Manager) refuse(e *entry, w *waiter, err error) {
 	if i := slices.Index(e.waiters, w); i >= 0 {
 		e.waiters = slices.Delete(e.waiters, i, i+1)
 		w.done <- outcome{err: err}
+	}
+}
+
+// refuseReadOnly ends all waits for the entry's lock if err says that its file
+// system is read-only.
+func (m *Manager) refuseReadOnly(e *entry, err error) {
+	if !errors.Is(err, syscall.EROFS) {
+		return
+	}
+	m.mu.Lock()
+	waiters := slices.Clone(e.waiters)
+	m.mu.Unlock()
+	for _, w := range waiters {
+		m.refuse(e, w, err)
 	}
 }
 
