@@ -91,4 +91,9 @@ func (w *world) cell(t *testing.T, r row, config nfslab.Config, version, options
 	w.facts(r, root)
 	w.ownership(r, root, config.Export.RootSquash)
 	w.protocol(r, root)
+	// A re-exporter takes up to a minute to notice.
+	if !config.Reexport || options == "hard" {
+		w.removed(r, root, config.Reexport)
+		w.clean()
+	}
 }
