@@ -93,24 +93,31 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-func TestHasSessions(t *testing.T) {
-	line := func(dev, version string) string {
-		return "40 20 " + dev + " / /mnt rw - nfs4 srv:/x rw,vers=" + version + ",hard\n"
+func TestNFSMount(t *testing.T) {
+	line := func(dev, kind, options string) string {
+		return "40 20 " + dev + ` / /m\040-\040t rw,relatime shared:3 master:2 - ` + kind + " srv:/x rw," + options + ",hard\n"
 	}
+	of := func(version string) string { return line("0:50", "nfs4", "vers="+version) }
 	for _, c := range []struct {
-		text string
-		want bool
+		text          string
+		nfs, sessions bool
 	}{
-		{line("0:50", "4.2"), true},
-		{line("0:50", "4.1"), true},
-		{line("0:50", "4.0"), false},
-		{line("0:50", "3"), false},
-		{line("0:51", "4.2"), false},
-		{line("0:50", "4.2") + line("0:50", "4.0"), false},
-		{"", false},
+		{of("4.2"), true, true},
+		{of("4.1"), true, true},
+		{of("4.0"), true, false},
+		{of("4"), true, false},
+		{line("0:50", "nfs", "vers=3"), true, false},
+		{line("0:50", "nfs", "rsize=4096"), true, false},
+		{of("4.2") + of("4.0"), true, false},
+		{of("4.0") + of("4.2"), true, false},
+		{line("0:51", "nfs4", "vers=4.0") + of("4.2"), true, true},
+		{line("0:51", "nfs4", "vers=4.2"), false, false},
+		{line("0:50", "ceph", "vers=4.2"), false, false},
+		{"40 20 0:50 / /m rw\n", false, false},
+		{"", false, false},
 	} {
-		if got := hasSessions(c.text, "0:50"); got != c.want {
-			t.Errorf("hasSessions(%q) = %v, want %v", c.text, got, c.want)
+		if nfs, sessions := nfsMount(c.text, "0:50"); nfs != c.nfs || sessions != c.sessions {
+			t.Errorf("nfsMount(%q) = %v, %v, want %v, %v", c.text, nfs, sessions, c.nfs, c.sessions)
 		}
 	}
 }
