@@ -157,7 +157,10 @@ func (n *fileNode) Setattr(ctx context.Context, fh fusefs.FileHandle, in *fuse.S
 	}
 	const changes = fuse.FATTR_MODE | fuse.FATTR_UID | fuse.FATTR_GID | fuse.FATTR_SIZE | fuse.FATTR_ATIME | fuse.FATTR_MTIME
 	if no == 0 && in.Valid&changes != 0 {
-		no = n.alter(ctx, c, func(fd int) error { return setAttributes(fd, in) })
+		no = n.alter(ctx, c, func(fd int) error {
+			defer n.tree.changes.of(n.id).Add(1)
+			return setAttributes(fd, in)
+		})
 	}
 	if no == 0 && in.Valid&(changes|fuse.FATTR_FH) == 0 && c.inChown() {
 		no = n.alter(ctx, c, func(fd int) error { return unix.Fchownat(fd, "", -1, -1, unix.AT_EMPTY_PATH) })

@@ -3,6 +3,7 @@ package fs
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -27,6 +28,11 @@ type fileHandle struct {
 
 	paging sync.Mutex // one at a time is in buffered
 
+	changes *atomic.Uint64 // of the file
+	// settledAt is what changes said before the last flush or sync: all of
+	// those are safe.
+	settledAt atomic.Uint64
+
 	mu    sync.Mutex
 	holds map[*dirNode]*lock.Hold // guarded by mu; nil once it is closed
 }
@@ -40,7 +46,10 @@ func newHandle(t *tree, f found, flags uint32) *fileHandle {
 		writes: mayWrite(flags),
 		direct: flags&unix.O_DIRECT != 0,
 		holds:  map[*dirNode]*lock.Hold{},
+
+		changes: t.changes.of(f.id),
 	}
+	h.settledAt.Store(h.changes.Load())
 	h.desc.closed = h.closed
 	return h
 }
@@ -145,6 +154,7 @@ func (h *fileHandle) change(f func(fd int) error) error {
 // server goes by who has opened the file; others by who is calling.
 func (h *fileHandle) write(ctx context.Context, f func(fd int) error) error {
 	return h.change(func(fd int) error {
+		defer h.changes.Add(1)
 		if !setID(fd) {
 			return f(fd)
 		}
@@ -233,6 +243,7 @@ func aligned(n int) []byte {
 
 func (h *fileHandle) truncate(size int64) error {
 	return h.change(func(fd int) error {
+		defer h.changes.Add(1)
 		_, err := again(func() (struct{}, error) { return struct{}{}, unix.Ftruncate(fd, size) })
 		return err
 	})
@@ -240,10 +251,15 @@ func (h *fileHandle) truncate(size int64) error {
 
 // Flush is called at each close(2) of each duplicate of the descriptor. It
 // makes the server have all that was written, as an NFS client does at close,
-// and sees that the lock has stood all the while.
+// and sees that the lock has stood all the while. If nothing was written since
+// it last did, it asks nothing of the server: a shell closes a duplicate of each
+// file that it redirects to before anything is written.
 func (h *fileHandle) Flush(ctx context.Context) syscall.Errno {
 	if !h.writes {
 		return 0
+	}
+	if h.changes.Load() == h.settledAt.Load() {
+		return errno(h.change(func(int) error { return nil }))
 	}
 	return h.settled(ctx, func(fd int) error {
 		dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
@@ -270,10 +286,15 @@ func (h *fileHandle) settled(ctx context.Context, f func(fd int) error) syscall.
 	patient, end := gate.Patience(ctx, callerOf(ctx).TID)
 	defer end()
 	return errno(h.change(func(fd int) error {
+		made := h.changes.Load()
 		if err := f(fd); err != nil {
 			return err
 		}
-		return causeOf(patient, h.stands(patient))
+		if err := causeOf(patient, h.stands(patient)); err != nil {
+			return err
+		}
+		h.settledAt.Store(made)
+		return nil
 	}))
 }
 

@@ -141,8 +141,8 @@ func clientMany(args []string) error {
 }
 
 // clientWrite opens the file args[0], says so, and at each line of input does
-// the next of the further arguments, write, fsync or close, and says how that
-// went.
+// the next of the further arguments, write, fsync, close, or dup, which closes a
+// duplicate, and says how that went.
 func clientWrite(args []string) error {
 	fd, err := unix.Open(args[0], unix.O_WRONLY|unix.O_APPEND, 0)
 	if err != nil {
@@ -161,6 +161,8 @@ func clientWrite(args []string) error {
 			err = unix.Fsync(fd)
 		case "close":
 			err = unix.Close(fd)
+		case "dup":
+			err = closing(unix.Dup(fd))
 		}
 		fmt.Println(what, errnoName(err))
 	}

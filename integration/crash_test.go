@@ -188,22 +188,29 @@ func TestBrokenLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {
+		before  []string
 		noticed bool // the holder has been told before it goes on
 		does    []string
 	}{
-		"write, after it was noticed": {true, []string{"write", "fsync", "close"}},
-		"fsync":                       {false, []string{"fsync", "write", "close"}},
-		"close":                       {false, []string{"close"}},
+		"write, after it was noticed": {[]string{"write"}, true, []string{"write", "fsync", "close"}},
+		"fsync":                       {[]string{"write"}, false, []string{"fsync", "write", "close"}},
+		"close":                       {[]string{"write"}, false, []string{"close"}},
+		"close of a duplicate":        {[]string{"write"}, false, []string{"dup", "close"}},
+		// What was safe already does not make what came after it so.
+		"close, written to again":     {[]string{"dup", "write", "dup", "write"}, false, []string{"close"}},
+		"close, after it was noticed": {nil, true, []string{"dup", "close"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.write("f", "")
-			writer := w.alpha.client(append([]string{"write", w.in("f"), "write"}, test.does...)...)
+			writer := w.alpha.client(slices.Concat([]string{"write", w.in("f")}, test.before, test.does)...)
 			w.expect(writer, "open ok")
 			w.heldBy(w.alpha)
-			w.tell(writer)
-			w.expect(writer, "write ok")
+			for _, what := range test.before {
+				w.tell(writer)
+				w.expect(writer, what+" ok")
+			}
 
 			d, err := lock.OpenPath(w.back(), cred.Own())
 			if err != nil {
