@@ -64,6 +64,13 @@ func (c caller) inChown() bool {
 	return err == nil && slices.Contains(chowns, call.Number)
 }
 
+// actsByName reports whether the caller does something with a name in a
+// directory, and so wants to know of the directory only what he may do there.
+func (c caller) actsByName() bool {
+	call, err := procid.CallOf(c.TID)
+	return err == nil && byName[call.Number]
+}
+
 // byDescriptor are the system calls that change a file's attributes and always
 // name it by a descriptor.
 var byDescriptor = map[int]bool{

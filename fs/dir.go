@@ -89,6 +89,9 @@ func (f *fresh) stale(id fusefs.StableAttr) bool {
 	return true
 }
 
+// made notes that the file was made under the lock.
+func (f *fresh) made(id fusefs.StableAttr) { f.stale(id) }
+
 // forget notes that the file could not be asked of the server.
 func (f *fresh) forget(id fusefs.StableAttr) {
 	f.mu.Lock()
@@ -232,11 +235,26 @@ func (n *dirNode) Getattr(ctx context.Context, _ fusefs.FileHandle, out *fuse.At
 	if no := n.tree.gate.Attributes(ctx, c.Caller, n); no != 0 {
 		return no
 	}
+	// The kernel forgets all attributes of a directory with each change in it
+	// (fuse_dir_changed in fs/fuse/dir.c), and asks before the next who may do
+	// that.
+	if n.tree.locks.Holds(n.key) && c.actsByName() {
+		return n.rights(c, out)
+	}
 	l := n.tree.looking()
 	no := n.attributes(c, out)
 	if no == 0 && l.dirLasts(n, n) {
 		out.SetTimeout(moment)
 	}
+	return no
+}
+
+// rights answers with what decides who may do what. The rest may be old, so that
+// nothing of it is valid.
+func (n *dirNode) rights(c caller, out *fuse.AttrOut) syscall.Errno {
+	var st unix.Statx_t
+	no := n.as(c, func(fd int) error { return rights(fd, &st) })
+	fill(&out.Attr, &st)
 	return no
 }
 

@@ -23,29 +23,39 @@ func (n *dirNode) alter(ctx context.Context, c caller, f func(fd int, h *lock.Ho
 	return n.as(c, func(fd int) error { return f(fd, hold) })
 }
 
-// add runs f, which makes name, and returns what it has made.
-func (n *dirNode) add(ctx context.Context, c caller, name string, out *fuse.EntryOut, f func(fd int) error) (*fusefs.Inode, syscall.Errno) {
+// make runs f, which makes name, and returns what it has made.
+func (n *dirNode) make(ctx context.Context, c caller, name string, out *fuse.EntryOut, f func(fd int) error) (*fusefs.Inode, syscall.Errno) {
+	return n.add(ctx, c, name, out, func(fd int) (made found, err error) {
+		if err = f(fd); err != nil {
+			return found{}, err
+		}
+		if made, err = look(fd, name); err == nil {
+			n.fresh.made(made.id)
+		}
+		return made, err
+	})
+}
+
+// add runs f, which gives something the name, and returns what f returns.
+func (n *dirNode) add(ctx context.Context, c caller, name string, out *fuse.EntryOut, f func(fd int) (found, error)) (*fusefs.Inode, syscall.Errno) {
 	if reserved(name) {
 		return nil, syscall.EPERM
 	}
-	var made found
+	var added found
 	no := n.alter(ctx, c, func(fd int, _ *lock.Hold) (err error) {
-		if err = f(fd); err != nil {
-			return err
-		}
-		made, err = n.look(fd, name)
+		added, err = f(fd)
 		return err
 	})
 	if no != 0 {
 		return nil, no
 	}
-	return n.child(ctx, made, out), 0
+	return n.child(ctx, added, out), 0
 }
 
 // Mkdir makes a directory.
 func (n *dirNode) Mkdir(ctx context.Context, name string, mode uint32, out *fuse.EntryOut) (*fusefs.Inode, syscall.Errno) {
 	mode, umask := splitMode(mode)
-	return n.add(ctx, callerOf(ctx), name, out, func(fd int) error {
+	return n.make(ctx, callerOf(ctx), name, out, func(fd int) error {
 		return cred.WithUmask(umask, func() error { return unix.Mkdirat(fd, name, mode) })
 	})
 }
@@ -57,14 +67,14 @@ func (n *dirNode) Mknod(ctx context.Context, name string, mode, dev uint32, out 
 	// bind(2) does not walk its path again after ESTALE (unix_bind_bsd in
 	// net/unix/af_unix.c).
 	c.Once = mode&modeType == unix.S_IFSOCK
-	return n.add(ctx, c, name, out, func(fd int) error {
+	return n.make(ctx, c, name, out, func(fd int) error {
 		return cred.WithUmask(umask, func() error { return unix.Mknodat(fd, name, mode, int(dev)) })
 	})
 }
 
 // Symlink makes a symbolic link.
 func (n *dirNode) Symlink(ctx context.Context, target, name string, out *fuse.EntryOut) (*fusefs.Inode, syscall.Errno) {
-	return n.add(ctx, callerOf(ctx), name, out, func(fd int) error { return unix.Symlinkat(target, fd, name) })
+	return n.make(ctx, callerOf(ctx), name, out, func(fd int) error { return unix.Symlinkat(target, fd, name) })
 }
 
 // Link makes another name of a file of this directory. In another directory
@@ -78,13 +88,16 @@ func (n *dirNode) Link(ctx context.Context, target fusefs.InodeEmbedder, name st
 	if dir != n {
 		return nil, syscall.EXDEV
 	}
-	return n.add(ctx, callerOf(ctx), name, out, func(fd int) error {
+	return n.add(ctx, callerOf(ctx), name, out, func(fd int) (found, error) {
 		f, err := file.found(n, fd, old)
 		if err != nil {
-			return err
+			return found{}, err
 		}
 		defer unix.Close(f.fd)
-		return unix.Linkat(fd, old, fd, name, 0)
+		if err := unix.Linkat(fd, old, fd, name, 0); err != nil {
+			return found{}, err
+		}
+		return n.look(fd, name)
 	})
 }
 

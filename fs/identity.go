@@ -67,6 +67,15 @@ func stat(fd int, force bool, st *unix.Statx_t) error {
 	return unix.Statx(fd, "", flags, unix.STATX_BASIC_STATS|unix.STATX_BTIME, st)
 }
 
+// rights reads who may do what with the file that fd is open on; what else is
+// read may be old. An NFS client has to ask the server for the attributes of a
+// directory after each change in it, but not for these (nfs_getattr in
+// fs/nfs/inode.c).
+func rights(fd int, st *unix.Statx_t) error {
+	const mask = unix.STATX_TYPE | unix.STATX_MODE | unix.STATX_UID | unix.STATX_GID
+	return unix.Statx(fd, "", unix.AT_EMPTY_PATH, mask, st)
+}
+
 // generation tells files apart that have had one inode number in turn, as a
 // file server gives them out again: it is a hash of the file handle
 // (name_to_handle_at(2)), or of the time of birth where the file system has no

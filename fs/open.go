@@ -38,6 +38,7 @@ func (n *dirNode) Create(ctx context.Context, name string, flags, mode uint32, o
 			if f, err = openBacking(fd, name, how, mode); err != nil {
 				return err
 			}
+			n.fresh.made(f.id)
 			// A handle that only reads holds the lock just for the creation.
 			h = newHandle(n.tree, f, flags)
 			if h.writes {

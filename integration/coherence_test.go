@@ -131,3 +131,45 @@ print("wrong", wrong, flush=True)
 	w.write("stop", "")
 	w.done(writer)
 }
+
+// A job sees each of its own changes in the attributes of the directory whose
+// lock it holds, though for most of what it does there they need not be asked of
+// the server; and so does everybody once the lock is gone.
+func TestAttributesOfAHeldDirectory(t *testing.T) {
+	need(t, "python3", "python3")
+	w := newWorld(t, "-o", "linger=0")
+	_, read := w.alpha.measured()
+	const work = `
+import os, sys, time
+back, wrong = sys.argv[1], 0
+fields = "st_mode st_nlink st_uid st_gid st_size st_mtime_ns st_ctime_ns".split()
+def same(what):
+    global wrong
+    here, there = os.stat("."), os.stat(back)
+    for f in fields:
+        if getattr(here, f) != getattr(there, f):
+            wrong += 1
+            print(what, f, getattr(here, f), getattr(there, f), file=sys.stderr)
+lock = os.open(".lockfs", os.O_WRONLY)
+for i in range(3):
+    for what, do in (("create", lambda: open("f", "x").close()), ("write", lambda: open("f", "a").write("x")),
+                     ("link", lambda: os.link("f", "g")), ("rename", lambda: os.rename("g", "h")),
+                     ("unlink", lambda: (os.unlink("f"), os.unlink("h"))), ("mkdir", lambda: os.mkdir("s")),
+                     ("rmdir", lambda: os.rmdir("s")), ("symlink", lambda: os.symlink("x", "l")), ("unlink", lambda: os.unlink("l")),
+                     ("chmod", lambda: os.chmod(".", 0o700 + i % 8)), ("utime", lambda: os.utime(".", (i, i)))):
+        time.sleep(0.02) # what was asked before is no longer valid
+        do()
+        same(what)
+same("before the release")
+os.close(lock)
+print("closed", flush=True); sys.stdin.readline()
+same("after it")
+print("wrong", wrong, flush=True)
+`
+	j := w.alpha.start("python3", "-c", "import os; os.chdir('"+w.in()+"')"+work, w.back())
+	w.expect(j, "closed")
+	w.until("the release", func() bool { return total(t, read(), "lockfs_holds") == 0 })
+	w.tell(j)
+	w.expect(j, "wrong 0")
+	w.done(j)
+}

@@ -161,6 +161,15 @@ func (m *Manager) Contended(k Key) bool {
 	return e != nil && len(e.waiters) > 0
 }
 
+// Holds reports whether the directory's lock is in use by a job of this process,
+// or lingers.
+func (m *Manager) Holds(k Key) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.entries[k]
+	return e != nil && e.owner != nil && !e.owner.ending
+}
+
 // Waiting returns the holder and the waiters of this process for one
 // directory, as far as this process knows without asking the server.
 func (m *Manager) Waiting(k Key) (holder *LocalHolder, waiters []Waiter) {
