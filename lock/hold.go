@@ -134,11 +134,12 @@ func (h *Hold) Release() {
 	if t.uses > 0 || t.ending || t.e.owner != t {
 		return
 	}
-	if m.linger <= 0 || len(t.e.waiters) > 0 || time.Since(t.since) > max(tenureMost, m.linger) {
+	lingers := m.linger.duration()
+	if lingers == 0 || len(t.e.waiters) > 0 || time.Since(t.since) > max(tenureMost, lingers) {
 		t.end()
 		return
 	}
-	t.linger = time.AfterFunc(m.linger, func() {
+	t.linger = time.AfterFunc(lingers, func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if t.uses == 0 && !t.ending && t.e.owner == t {

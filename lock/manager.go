@@ -56,8 +56,8 @@ type Config struct {
 	// Self is the identity that the records bear and that judges others.
 	Self *procid.Local
 	// Linger is how long a lock is kept for the same job after its last
-	// hold ended. From hold to hold it is kept no longer than a second, or
-	// than Linger if that is longer: then others get their turn.
+	// hold ended, or LingerAuto. From hold to hold it is kept no longer than a
+	// second, or than Linger if that is longer: then others get their turn.
 	Linger time.Duration
 	// Events is told what people should know; nil for nobody. It is called
 	// from several goroutines, never with a mutex of the manager held, and
@@ -73,12 +73,12 @@ type Config struct {
 // over a call to the server.
 type Manager struct {
 	holder *holder
-	linger time.Duration
 	events func(Event)
 	// stuckAfter is the constant, but in tests.
 	stuckAfter time.Duration
 
 	mu      sync.Mutex
+	linger  linger
 	entries map[Key]*entry
 	closed  bool
 	// stop ends the workers' pauses and the verifier, once.
@@ -100,11 +100,11 @@ func NewManager(c Config) *Manager {
 	return newManager(newHolder(c.Self.ID(), c.Self.Judge), c.Linger, c.Events)
 }
 
-func newManager(h *holder, linger time.Duration, events func(Event)) *Manager {
+func newManager(h *holder, lingers time.Duration, events func(Event)) *Manager {
 	if events == nil {
 		events = func(Event) {}
 	}
-	m := &Manager{holder: h, linger: linger, events: events, stuckAfter: stuckAfter,
+	m := &Manager{holder: h, linger: linger{fixed: lingers}, events: events, stuckAfter: stuckAfter,
 		entries: map[Key]*entry{}, cleaning: map[Key]bool{}, streaks: map[Key]*streak{}, streaksMost: streaksLeast}
 	m.stop, m.halt = context.WithCancel(context.Background())
 	return m

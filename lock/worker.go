@@ -83,13 +83,17 @@ func (m *Manager) finish(e *entry, t *tenure) {
 func (m *Manager) release(e *entry, t *tenure) {
 	began := time.Now()
 	err := m.holder.release(t.dir, t.rec)
-	if errors.Is(err, ErrLost) {
-		m.mu.Lock()
+	m.mu.Lock()
+	switch {
+	case errors.Is(err, ErrLost):
 		t.fail(ErrLost)
 		m.mu.Unlock()
 		m.lost(t)
 		return
+	case err == nil:
+		m.linger.released(time.Since(began))
 	}
+	m.mu.Unlock()
 	m.refuseReadOnly(e, err)
 	if m.insist(t.place.Path, t.cause, err, func() error {
 		err := m.holder.remove(t.dir, t.rec)
@@ -153,11 +157,21 @@ func (m *Manager) take(e *entry) {
 	}
 	a := m.holder.newAttempt(d, w.r.Cause)
 	rec, err := record{}, m.giveWay(e, w, a)
+	began := time.Now()
+	waited := false
 	if err == nil {
-		rec, err = m.seek(e, w, a)
+		rec, waited, err = m.seek(e, w, a)
 	}
 	if err == nil {
+		if w.r.Place.Taken != nil {
+			w.r.Place.Taken()
+		}
 		m.grant(e, w, d, rec)
+		if !waited {
+			m.mu.Lock()
+			m.linger.took(time.Since(began))
+			m.mu.Unlock()
+		}
 		return
 	}
 	path, cause := w.r.Place.Path, w.r.Cause
@@ -174,20 +188,20 @@ func (m *Manager) take(e *entry) {
 var errLeft = errors.New("the waiter has left")
 
 // seek tries until a's record stands in the lock, w has left, or an error is
-// not that the lock is held.
-func (m *Manager) seek(e *entry, w *waiter, a *attempt) (record, error) {
+// not that the lock is held. It reports whether the first try was not enough.
+func (m *Manager) seek(e *entry, w *waiter, a *attempt) (rec record, waited bool, err error) {
 	began := time.Now()
 	var seen sights
-	for {
+	for ; ; waited = true {
 		rec, next, err := m.round(e, w, a, &seen)
 		switch {
 		case next == unfreed:
 			m.finishFreeing(w.r, a.d, rec, err)
-			return record{}, err
+			return record{}, waited, err
 		case err != nil:
-			return record{}, err
+			return record{}, waited, err
 		case next == got:
-			return rec, nil
+			return rec, waited, nil
 		case next == again:
 			continue
 		}
@@ -388,9 +402,6 @@ func (m *Manager) refuseReadOnly(e *entry, err error) {
 // grant gives the lock that was taken for w to w's job: to all of its waiters.
 // If w has left meanwhile, nobody uses it and it is released at once.
 func (m *Manager) grant(e *entry, w *waiter, d Dir, rec record) {
-	if w.r.Place.Taken != nil {
-		w.r.Place.Taken()
-	}
 	t := &tenure{m: m, e: e, rec: rec, dir: d, place: w.r.Place, job: w.r.Job, cause: w.r.Cause,
 		since: m.holder.now(), alone: map[int]int{}, moved: time.Now(), ended: make(chan struct{})}
 	m.events(t.took(w))

@@ -44,7 +44,8 @@ In the background the log goes to the system's journal, or else to syslog.
 
 Options, as of mount(8), in one -o or in several, the last one counts:
   wait=DURATION|forever  how long an operation waits for a lock, then EBUSY (forever)
-  linger=DURATION        how long a lock is kept for the same job after its last use (` + defaultLinger.String() + `);
+  linger=DURATION|auto   how long a lock is kept for the same job after its last use (auto: as long
+                         as the server takes to release it and give it again, 10ms to 1s);
                          from use to use no longer than that, or a second
   job=session|cgroup|process|user|mount
                          which programs are one job, and share a lock (session)

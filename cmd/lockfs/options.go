@@ -14,14 +14,10 @@ import (
 	"github.com/lockfs/lockfs/procid"
 )
 
-// defaultLinger spares a job that writes many small files in one directory a
-// lock for each: most such jobs open the next file well within it.
-const defaultLinger = 10 * time.Millisecond
-
 // options are what -o says.
 type options struct {
 	wait   time.Duration // lock.Forever, 0, or more
-	linger time.Duration
+	linger time.Duration // lock.LingerAuto, 0, or more
 	jobs   procid.JobPolicy
 	flags  uintptr // of mount(2)
 	fsName string
@@ -43,7 +39,7 @@ const defaultFlags = unix.MS_NOSUID | unix.MS_NODEV
 
 // defaultOptions are those of no -o at all.
 func defaultOptions() options {
-	return options{wait: lock.Forever, linger: defaultLinger, flags: defaultFlags}
+	return options{wait: lock.Forever, linger: lock.LingerAuto, flags: defaultFlags}
 }
 
 // parseOptions reads the values of all -o flags: words with commas between
@@ -110,6 +106,10 @@ func (o *options) setValue(key, value string) (err error) {
 		}
 		o.wait, err = parseDuration(key, value)
 	case "linger":
+		if value == "auto" {
+			o.linger = lock.LingerAuto
+			return nil
+		}
 		o.linger, err = parseDuration(key, value)
 	case "job":
 		o.jobs, err = procid.ParseJobPolicy(value)
@@ -154,7 +154,11 @@ func (o options) String() string {
 	if o.wait != lock.Forever {
 		wait = o.wait.String()
 	}
-	words = append(words, "wait="+wait, "linger="+o.linger.String(), "job="+o.jobs.String())
+	linger := "auto"
+	if o.linger != lock.LingerAuto {
+		linger = o.linger.String()
+	}
+	words = append(words, "wait="+wait, "linger="+linger, "job="+o.jobs.String())
 	for _, w := range [][2]string{{"fsname", o.fsName}, {"log", o.log}, {"metrics", o.metrics}} {
 		if key, value := w[0], w[1]; value != "" {
 			words = append(words, escapeWord(key+"="+value))

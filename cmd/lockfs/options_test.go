@@ -31,6 +31,7 @@ func TestParseOptions(t *testing.T) {
 		{[]string{"wait=0"}, with(func(o *options) { o.wait = 0 })},
 		{[]string{"wait=90"}, with(func(o *options) { o.wait = 90 * time.Second })},
 		{[]string{"wait=1m", "wait=5s"}, with(func(o *options) { o.wait = 5 * time.Second })},
+		{[]string{"linger=5s,linger=auto"}, defaultOptions()},
 		{[]string{"linger=0,job=cgroup"}, with(func(o *options) { o.linger, o.jobs = 0, procid.ByCgroup })},
 		{[]string{"noexec,suid,dev,noatime"}, with(func(o *options) { o.flags = unix.MS_NOEXEC | unix.MS_NOATIME })},
 		{[]string{"noexec", "exec"}, defaultOptions()},
@@ -131,7 +132,7 @@ func TestSplitWords(t *testing.T) {
 // What String writes is read back as the same, whatever was read before, and
 // no option is ever shorter than no time.
 func FuzzParseOptions(f *testing.F) {
-	for _, s := range []string{"", "ro", "wait=forever,linger=1ms,job=user", "fsname=a b,noexec", `fsname="a,b\\",log=/x`, "strictatime,remount,allow_other", "wait=2562047h47m16.854775807s", "wait=-1ns", "bogus"} {
+	for _, s := range []string{"", "ro", "wait=forever,linger=1ms,job=user", "fsname=a b,noexec", `fsname="a,b\\",log=/x`, "strictatime,remount,allow_other", "wait=2562047h47m16.854775807s", "wait=-1ns", "linger=auto", "linger=-1ns", "bogus"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -142,7 +143,7 @@ func FuzzParseOptions(f *testing.F) {
 			}
 			return
 		}
-		if o.linger < 0 || o.wait < 0 && o.wait != lock.Forever {
+		if o.linger < 0 && o.linger != lock.LingerAuto || o.wait < 0 && o.wait != lock.Forever {
 			t.Fatalf("%q gives %+v", s, o)
 		}
 		again, err := parseOptions([]string{o.String()}, nil)
