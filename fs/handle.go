@@ -25,6 +25,9 @@ type fileHandle struct {
 	// direct: the file is open with O_DIRECT, so memory must be aligned.
 	direct bool
 	node   *fileNode // set by attach, before the kernel knows the handle
+	id     fusefs.StableAttr
+	// through: the kernel reads the file by itself. Set before it knows the handle.
+	through bool
 
 	paging sync.Mutex // one at a time is in buffered
 
@@ -44,6 +47,7 @@ func newHandle(t *tree, f found, flags uint32) *fileHandle {
 		tree:   t,
 		desc:   newDescriptor(f.fd),
 		writes: mayWrite(flags),
+		id:     f.id,
 		direct: flags&unix.O_DIRECT != 0,
 		holds:  map[*dirNode]*lock.Hold{},
 
@@ -106,6 +110,9 @@ func (h *fileHandle) Release(context.Context) syscall.Errno {
 	h.node.mu.Lock()
 	delete(h.node.open, h)
 	h.node.mu.Unlock()
+	if h.through {
+		h.tree.readThroughEnds(h)
+	}
 	h.close()
 	return 0
 }

@@ -38,6 +38,10 @@ func (n *dirNode) Create(ctx context.Context, name string, flags, mode uint32, o
 			if f, err = openBacking(fd, name, how, mode); err != nil {
 				return err
 			}
+			if no := n.tree.through.end(f.id); no != 0 {
+				unix.Close(f.fd)
+				return no
+			}
 			n.fresh.made(f.id)
 			// A handle that only reads holds the lock just for the creation.
 			h = newHandle(n.tree, f, flags)
@@ -61,6 +65,12 @@ func (n *dirNode) Create(ctx context.Context, name string, flags, mode uint32, o
 func (n *fileNode) Open(ctx context.Context, flags uint32) (fusefs.FileHandle, uint32, syscall.Errno) {
 	c := callerOf(ctx)
 	c.NonBlock = flags&unix.O_NONBLOCK != 0
+	if mayWrite(flags) {
+		if no := n.tree.through.end(n.id); no != 0 {
+			n.tree.log.WithField("file", n.Path(nil)).Warn("the mount was read-only when the file was opened by who still reads it: until he closes it, it can't be written")
+			return nil, 0, no
+		}
+	}
 	dir, name := n.place()
 	if dir == nil {
 		return n.reopen(c, flags)
@@ -110,8 +120,7 @@ func (n *fileNode) Open(ctx context.Context, flags uint32) (fusefs.FileHandle, u
 	if hold != nil {
 		h.follow(dir, hold)
 	}
-	h.attach(n)
-	return h, 0, 0
+	return h, n.opened(c, h), 0
 }
 
 // reopen opens a file that has been removed and is still open, by
@@ -142,8 +151,16 @@ func (n *fileNode) reopen(c caller, flags uint32) (fusefs.FileHandle, uint32, sy
 		return nil, 0, no
 	}
 	h := newHandle(n.tree, f, flags)
+	return h, n.opened(c, h), 0
+}
+
+// opened makes the handle one of the file's, and returns the flags of the answer.
+func (n *fileNode) opened(c caller, h *fileHandle) uint32 {
 	h.attach(n)
-	return h, 0, 0
+	if h.writes {
+		return 0
+	}
+	return n.tree.readThrough(c, h)
 }
 
 func mayWrite(flags uint32) bool {

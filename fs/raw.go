@@ -80,6 +80,12 @@ func (r *raw) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, out
 	return s
 }
 
+func (r *raw) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+	s := r.RawFileSystem.Open(cancel, in, out)
+	out.OpenFlags, out.BackingID = splitThrough(out.OpenFlags)
+	return s
+}
+
 // umaskShift is where the umask travels in a mode: a mode has 16 bits, a umask
 // nine, and go-fuse hands the mode on as it is.
 const umaskShift = 16

@@ -180,6 +180,12 @@ func (s *Server) mount(o Options) error {
 		name = s.tree.source
 	}
 	logger := log.New(logWriter{o.Log, o.Debug}, "", 0)
+	readOnly := o.Flags&unix.MS_RDONLY != 0 && unix.Geteuid() == 0
+	var disabled uint64
+	if s.tree.through.on = readOnly; !readOnly {
+		// A write that passes the daemon by would outlive it.
+		disabled = fuse.CAP_PASSTHROUGH
+	}
 	opts := &fusefs.Options{
 		// All timeouts stay unset, which is zero: other hosts change files,
 		// and a wait for a lock needs the kernel to ask (package gate). The nodes
@@ -195,9 +201,8 @@ func (s *Server) mount(o Options) error {
 			DirectMountFlags: o.Flags,
 			// What is asked for with an entry is not kept, so asking for more
 			// than the names is work for nothing.
-			DisableReadDirPlus: true,
-			// A write that passes the daemon by would outlive it.
-			DisabledCapabilities: fuse.CAP_PASSTHROUGH,
+			DisableReadDirPlus:   true,
+			DisabledCapabilities: disabled,
 			// What is read is in memory. go-fuse would fill a pipe with each
 			// reply's header for nothing, and warn that it can't at the largest.
 			DisableSplice: true,

@@ -32,6 +32,7 @@ type tree struct {
 	events  func(lock.Event)
 	idle    *idleDirs
 	changes changes
+	through through
 	// takes counts those of all directories' locks.
 	takes atomic.Uint64
 	// server is the mount's; set before it serves.

@@ -98,3 +98,20 @@ func total(t *testing.T, metrics, name string) int {
 	}
 	return int(sum)
 }
+
+// operations is how many requests of a kind the metrics tell of.
+func operations(t *testing.T, metrics, kind string) int {
+	t.Helper()
+	for line := range strings.Lines(metrics) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if strings.HasPrefix(key, "lockfs_operations_total{") && strings.Contains(key, `operation="`+kind+`"`) {
+			n, err := strconv.Atoi(value)
+			if err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+			return n
+		}
+	}
+	t.Fatalf("nothing is told of %s: %s", kind, metrics)
+	return 0
+}

@@ -104,6 +104,9 @@ func measureOn(c config, b *backing, systems []system, deadline time.Time, note 
 			for i := range all {
 				// Who goes first goes last in the next round.
 				v := all[(i+round)%len(all)]
+				if v.readOnly && !w.reads {
+					continue
+				}
 				if cell := res.cell(w.name, v.name); cell.err == nil {
 					cell.add(c, b, w, v)
 				}

@@ -27,6 +27,8 @@ type system struct {
 	name string
 	args []string // the daemon, in the foreground; source and mountpoint follow
 	env  []string
+	// readOnly: only what reads is done on it.
+	readOnly bool
 }
 
 // findSystems returns the file systems that are there and asked for, native
@@ -73,6 +75,7 @@ func findSystems(c *config, note func(string, ...any)) ([]system, error) {
 		add(system{name: "loopback", env: []string{roleEnv + "=" + roleLoopback}}, os.Executable),
 		add(system{name: "nolock", args: []string{"mount", "-f", "-o", "nolock"}, env: []string{"LOCKFS_NOLOCK=measuring-only"}}, lockfs),
 		add(system{name: lockFS, args: []string{"mount", "-f"}}, lockfs),
+		add(system{name: lockFS + "-ro", args: []string{"mount", "-f", "-o", "ro"}, readOnly: true}, lockfs),
 	)
 }
 
@@ -93,11 +96,13 @@ func buildLockfs(tmp string) (string, error) {
 
 // served is a file system that shows a backing; cmd is nil for native.
 type served struct {
-	name  string
-	dir   string // where the backing is seen
-	cmd   *exec.Cmd
-	log   *bytes.Buffer // to be read when ended is closed
-	ended chan struct{}
+	name string
+	dir  string // where the backing is seen
+	cmd  *exec.Cmd
+	// readOnly is the system's.
+	readOnly bool
+	log      *bytes.Buffer // to be read when ended is closed
+	ended    chan struct{}
 }
 
 // mountBound is how long a daemon may take to mount, and to end.
@@ -105,7 +110,7 @@ const mountBound = 30 * time.Second
 
 // serve mounts the backing's directory by s, at a directory below tmp.
 func (s system) serve(b *backing, tmp string) (*served, error) {
-	v := &served{name: s.name, dir: b.dir}
+	v := &served{name: s.name, dir: b.dir, readOnly: s.readOnly}
 	if s.args == nil {
 		return v, nil
 	}

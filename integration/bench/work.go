@@ -38,7 +38,9 @@ type work struct {
 	prepare func(place) error
 	// warm: run is done once before it is measured.
 	warm bool
-	run  func(place) (int64, error)
+	// reads: run changes nothing, and can be done on a read-only mount.
+	reads bool
+	run   func(place) (int64, error)
 }
 
 const (
@@ -58,14 +60,14 @@ func works() []work {
 		size int
 	}{{"4 KiB", 4 << 10}, {"128 KiB", 128 << 10}, {"1 MiB", 1 << 20}}
 	for _, b := range blocks {
-		out = append(out, work{name: "read, " + b.name, unit: "B", prepare: dropPages,
+		out = append(out, work{name: "read, " + b.name, unit: "B", reads: true, prepare: dropPages,
 			run: func(p place) (int64, error) { return readAll(p.fixture+"/big", b.size) }})
 	}
 	out = append(out,
-		work{name: "read again, 1 MiB", unit: "B", warm: true,
+		work{name: "read again, 1 MiB", unit: "B", reads: true, warm: true,
 			run: func(p place) (int64, error) { return readAll(p.fixture+"/big", 1<<20) }},
-		work{name: "read at random, 4 KiB", unit: "B", prepare: dropPages, run: readRandom},
-		work{name: "read by mmap", unit: "B", prepare: dropPages, run: readMapped})
+		work{name: "read at random, 4 KiB", unit: "B", reads: true, prepare: dropPages, run: readRandom},
+		work{name: "read by mmap", unit: "B", reads: true, prepare: dropPages, run: readMapped})
 	for _, b := range blocks {
 		out = append(out, work{name: "write, " + b.name, unit: "B",
 			run: func(p place) (int64, error) { return writeBig(p.dir+"/new", b.size, p.count(bigSize)) }})
@@ -84,10 +86,10 @@ func works() []work {
 		work{name: "create small files, many directories", unit: "files", prepare: dirsN, run: createN},
 		work{name: "unlink small files, one directory", unit: "files", prepare: files1, run: unlink1},
 		work{name: "unlink small files, many directories", unit: "files", prepare: filesN, run: unlinkN},
-		work{name: "stat, cold", unit: "files", run: statAll},
-		work{name: "stat, warm", unit: "files", warm: true, run: statAll},
-		work{name: "list a small directory", unit: "lists", run: func(p place) (int64, error) { return list(p.fixture+"/few", p.count(1000)) }},
-		work{name: "list a big directory", unit: "lists", run: func(p place) (int64, error) { return list(p.fixture+"/many", 1) }},
+		work{name: "stat, cold", unit: "files", reads: true, run: statAll},
+		work{name: "stat, warm", unit: "files", reads: true, warm: true, run: statAll},
+		work{name: "list a small directory", unit: "lists", reads: true, run: func(p place) (int64, error) { return list(p.fixture+"/few", p.count(1000)) }},
+		work{name: "list a big directory", unit: "lists", reads: true, run: func(p place) (int64, error) { return list(p.fixture+"/many", 1) }},
 		work{name: "untar", unit: "trees", needs: "tar", run: command("tar", "-xf", "{fixture}/source.tar", "-C", "{dir}")},
 		work{name: "build", unit: "trees", needs: "make", prepare: copySource, run: command("make", "-s", "-j2", "-C", "{dir}")},
 		work{name: "git status", unit: "trees", needs: "git", prepare: gitInit, warm: true, run: command("git", "-C", "{dir}", "status", "--porcelain")},
