@@ -249,10 +249,9 @@ func (w *world) remove(waiter *nfslab.Host, path string) {
 // hosts that have mounted it.
 func (w *world) clean() {
 	w.t.Helper()
-	left := ""
 	until(w.t, "nothing of lockfs is left", func() bool {
-		left = sh(w.t, w.lab.Server, "cd /export && find . -path ./.lockfs.hosts -prune -o '(' -name '.lockfs*' -o -name '.nfs*' ')' -print")
-		return left == ""
+		// find fails if what it has just seen is gone.
+		return sh(w.t, w.lab.Server, "cd /export && { find . -path ./.lockfs.hosts -prune -o '(' -name '.lockfs*' -o -name '.nfs*' ')' -print 2>&1 || echo status $?; }") == ""
 	})
 }
 
