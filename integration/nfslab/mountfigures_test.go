@@ -127,22 +127,29 @@ func (m *mounted) delays(text *strings.Builder) {
 	}{{100 * time.Millisecond, 40}, {time.Second, 10}, {8 * time.Second, 3}} {
 		var took []time.Duration
 		for range of.n {
-			holder := m.a.holding(m.d, "file")
-			waiter := m.b.waiting(m.d, "other")
-			time.Sleep(of.waited) // what is measured depends on it, not what is right
-			began := time.Now()
-			if err := holder.p.CloseInput(); err != nil {
-				m.t.Fatal(err)
-			}
-			waiter.opened()
-			took = append(took, time.Since(began))
-			holder.close()
-			waiter.close()
+			took = append(took, m.handOver(of.waited))
 		}
 		slices.Sort(took)
 		fmt.Fprintf(text, "| %v | %d | %s | %s | %s |\n", of.waited, of.n, ms(took[of.n/2]), ms(took[min(of.n-1, of.n*99/100)]), ms(took[of.n-1]))
 	}
 	text.WriteString("\n")
+}
+
+// handOver measures that once.
+func (m *mounted) handOver(waited time.Duration) time.Duration {
+	m.t.Helper()
+	holder := m.a.holding(m.d, "file")
+	waiter := m.b.waiting(m.d, "other")
+	time.Sleep(waited) // what is measured depends on it, not what is right
+	began := time.Now()
+	if err := holder.p.CloseInput(); err != nil {
+		m.t.Fatal(err)
+	}
+	waiter.opened()
+	took := time.Since(began)
+	holder.close()
+	waiter.close()
+	return took
 }
 
 // crowds counts the requests of many that wait in one directory on one host.

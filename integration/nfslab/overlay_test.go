@@ -20,6 +20,7 @@ const daemonLog = "/run/lockfs.log"
 type overlay struct {
 	*client
 	from, to string
+	options  string // for -o
 	daemon   *nfslab.Process
 	owner    *testing.T // ends the daemon, at the latest
 }
@@ -27,7 +28,7 @@ type overlay struct {
 // overlay puts lockfs into the host and mounts the tree from at to.
 func (c *client) overlay(from, to string) *overlay {
 	c.w.t.Helper()
-	o := &overlay{client: c, from: from, to: to, owner: c.w.t}
+	o := &overlay{client: c, from: from, to: to, options: "rw", owner: c.w.t}
 	o.mount()
 	return o
 }
@@ -37,7 +38,7 @@ func (o *overlay) mount() {
 	o.w.t.Helper()
 	o.put("cmd/lockfs")
 	var err error
-	o.daemon, err = o.Start(o.w.ctx, "sh", "-c", `mkdir -p "$2" 2>/dev/null; exec lockfs mount --foreground "$1" "$2" 2>>`+daemonLog, "sh", o.from, o.to)
+	o.daemon, err = o.Start(o.w.ctx, "sh", "-c", `mkdir -p "$2" 2>/dev/null; exec lockfs mount --foreground -o "$3" "$1" "$2" 2>>`+daemonLog, "sh", o.from, o.to, o.options)
 	if err != nil {
 		o.w.t.Fatal(err)
 	}

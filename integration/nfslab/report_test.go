@@ -15,7 +15,7 @@ import (
 // parts are those of the document of results, in order; those of the matrix come
 // before them.
 var parts = []string{"Faults", "Faults through the mount", "Server failures under load", "Clones", "Clones through the mount", "Soft mounts",
-	"Waiting, kernel 6.1", "Waiting, kernel 6.12", "A pipeline", "Programs that know of no lock", "Figures", "Figures of the mount"}
+	"Waiting, kernel 6.1", "Waiting, kernel 6.12", "A pipeline", "Programs that know of no lock", "Figures", "Figures of the mount", "Lingering"}
 
 func init() {
 	var mounts []string
@@ -55,7 +55,7 @@ Times are of emulated processors, two to four of which shared two real ones with
 
 Of the mounts, the columns up to "fresh list" are asserted. What a stat from cache says, or where a path leads that was walked
 before ("old ...", "replaced parent"), is seen only: "stale" where it is not as the server has it. "take ms" is of the first take
-in a directory. "removed" is a directory that is removed on the server under a holder and a waiter. "counted" is two hosts' read,
+in a directory. "removed" is a directory that is removed on the server under a holder and a waiter (of re-exports on hard mounts only). "counted" is two hosts' read,
 add and write under the lock, 15 times each.
 `
 
