@@ -59,6 +59,10 @@ type fresh struct {
 	files map[fusefs.StableAttr]struct{}
 }
 
+// freshMost is how many files of a directory may be known to be fresh. A job that
+// makes and removes files under one lock for days has made any number of them.
+const freshMost = 1 << 20
+
 // count returns how often the lock was taken.
 func (f *fresh) count() int {
 	f.mu.Lock()
@@ -82,7 +86,7 @@ func (f *fresh) stale(id fusefs.StableAttr) bool {
 	if _, ok := f.files[id]; ok || f.takes == 0 {
 		return false
 	}
-	if f.files == nil {
+	if f.files == nil || len(f.files) >= freshMost { // those that are forgotten are asked for once more
 		f.files = map[fusefs.StableAttr]struct{}{}
 	}
 	f.files[id] = struct{}{}

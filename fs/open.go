@@ -34,6 +34,9 @@ func (n *dirNode) Create(ctx context.Context, name string, flags, mode uint32, o
 	var h *fileHandle
 	var f found
 	no := n.alter(ctx, c, func(fd int, hold *lock.Hold) error {
+		if err := n.tree.room(); err != nil {
+			return err
+		}
 		return cred.WithUmask(umask, func() (err error) {
 			if f, err = openBacking(fd, name, how, mode); err != nil {
 				return err
@@ -103,6 +106,9 @@ func (n *fileNode) Open(ctx context.Context, flags uint32) (fusefs.FileHandle, u
 	}
 	var f found
 	no := dir.as(c, func(fd int) (err error) {
+		if err := n.tree.room(); err != nil {
+			return err
+		}
 		f, err = openBacking(fd, name, int(flags)&keptFlags, 0)
 		return err
 	})
@@ -133,6 +139,9 @@ func (n *fileNode) reopen(c caller, flags uint32) (fusefs.FileHandle, uint32, sy
 	defer open.desc.release()
 	var f found
 	no := c.do(func() error {
+		if err := n.tree.room(); err != nil {
+			return err
+		}
 		fd, err := again(func() (int, error) {
 			return unix.Open(procPath(open.desc.fd), int(flags)&keptFlags|unix.O_CLOEXEC, 0)
 		})

@@ -191,6 +191,37 @@ func TestFresh(t *testing.T) {
 	}
 	f.forget(a)
 	want(a, true, "could not be asked for")
+	for i := range uint64(freshMost) {
+		f.stale(fusefs.StableAttr{Ino: 2 + i})
+	}
+	if len(f.files) > freshMost {
+		t.Errorf("%d are known to be fresh", len(f.files))
+	}
+	want(a, true, "forgotten for others")
+}
+
+// The maps of directories are made anew when most are gone, and lose none.
+func TestShrink(t *testing.T) {
+	tr := &tree{dirs: map[fusefs.StableAttr]*dirNode{}, ids: map[uint64]*dirNode{}, idle: newIdleDirs()}
+	const most = 20_000
+	for i := range uint64(most) {
+		n := &dirNode{tree: tr, id: fusefs.StableAttr{Mode: unix.S_IFDIR, Ino: 10 + i}, known: 1}
+		tr.dirs[n.id] = n
+		tr.known(10+i, n.id)
+	}
+	for i := range uint64(most) {
+		if i%500 != 0 {
+			tr.forget(10+i, 1)
+		}
+	}
+	if tr.idsMost == most || len(tr.ids) != most/500 || len(tr.dirs) != most/500 {
+		t.Errorf("%d at the most, %d and %d are left", tr.idsMost, len(tr.ids), len(tr.dirs))
+	}
+	for i := uint64(0); i < most; i += 500 {
+		if n := tr.numbered(10 + i); n == nil || n.id.Ino != 10+i {
+			t.Errorf("%d is lost", i)
+		}
+	}
 }
 
 func TestWritesAreToldApart(t *testing.T) {

@@ -29,6 +29,9 @@ type dirHandle struct {
 func (n *dirNode) OpendirHandle(ctx context.Context, _ uint32) (fusefs.FileHandle, uint32, syscall.Errno) {
 	h := &dirHandle{dir: n}
 	no := n.as(callerOf(ctx), func(fd int) error {
+		if err := n.tree.room(); err != nil {
+			return err
+		}
 		own, err := again(func() (int, error) {
 			// Not by ".", which needs the right to search the directory as well.
 			return unix.Open(procPath(fd), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)

@@ -1,6 +1,7 @@
 package fs
 
 import (
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -44,8 +45,10 @@ type tree struct {
 	mu sync.Mutex
 	// dirs are the directories that the kernel knows or is about to.
 	dirs map[fusefs.StableAttr]*dirNode
-	// ids are those that it knows, by the number that it knows them by.
-	ids map[uint64]*dirNode
+	// ids are those that it knows, by the number that it knows them by, and idsMost
+	// is how many they have been since the maps were made.
+	ids     map[uint64]*dirNode
+	idsMost int
 	// open are the open files and directories.
 	open map[closer]struct{}
 	// wishes are times that directories are to have when their locks are gone.
@@ -94,6 +97,7 @@ func (t *tree) known(nodeID uint64, id fusefs.StableAttr) {
 	defer t.mu.Unlock()
 	if n := t.dirs[id]; n != nil {
 		t.ids[nodeID] = n
+		t.idsMost = max(t.idsMost, len(t.ids))
 	}
 }
 
@@ -118,12 +122,26 @@ func (t *tree) forget(nodeID, times uint64) {
 		if gone = n.known == 0; gone {
 			delete(t.ids, nodeID)
 			delete(t.dirs, n.id)
+			t.shrink()
 		}
 	}
 	t.mu.Unlock()
 	if gone {
 		n.end()
 	}
+}
+
+// shrink makes the maps of directories anew if few are left in them: a map keeps
+// the memory of all that it had. t.mu is held.
+func (t *tree) shrink() {
+	const few = 100
+	if t.idsMost <= few*max(len(t.ids), few) {
+		return
+	}
+	dirs, ids := make(map[fusefs.StableAttr]*dirNode, len(t.dirs)), make(map[uint64]*dirNode, len(t.ids))
+	maps.Copy(dirs, t.dirs)
+	maps.Copy(ids, t.ids)
+	t.dirs, t.ids, t.idsMost = dirs, ids, len(ids)
 }
 
 // opened makes c one of those that end with the mount.

@@ -89,6 +89,9 @@ func (v *virtualNode) Open(ctx context.Context, flags uint32) (fusefs.FileHandle
 	c := callerOf(ctx)
 	h := &virtualHandle{tree: v.dir.tree, end: func() {}}
 	if mayWrite(flags) {
+		if err := h.tree.room(); err != nil {
+			return nil, 0, errno(err)
+		}
 		c.NonBlock = flags&unix.O_NONBLOCK != 0
 		hold, end, no := h.tree.gate.OpenVirtual(ctx, c.Caller, v.dir, h.tree.dev, v.id().Ino)
 		if no != 0 {

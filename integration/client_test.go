@@ -27,6 +27,7 @@ var clients = map[string]func(args []string) error{
 	"faulty":    clientFaulty,
 	"mix":       clientMix,
 	"signals":   clientSignals,
+	"crowd":     clientCrowd,
 	"posix":     clientPosix,
 	"posixtest": clientPosixtest,
 	"setxattr":  func(args []string) error { return unix.Setxattr(args[0], args[1], []byte("x"), 0) },

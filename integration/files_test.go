@@ -127,17 +127,8 @@ func TestTimesOfDirectories(t *testing.T) {
 // A daemon that may have few descriptors serves many directories: those that are
 // not in use have none.
 func TestFewDescriptors(t *testing.T) {
-	need(t, "prlimit", "util-linux")
 	w := newWorld(t)
-	if err := w.alpha.daemon.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	few := filepath.Join(t.TempDir(), "lockfs")
-	script := fmt.Sprintf("#!/bin/sh\nexec prlimit --nofile=120 -- %s \"$@\"\n", lockfs)
-	if err := os.WriteFile(few, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	w.alpha.mountBy(few)
+	w.alpha.mountFew(120)
 	// A chain that is deeper, and a row that is longer, than there are
 	// descriptors; the shell stays in the innermost.
 	w.done(w.alpha.sh("mkdir row; for i in $(seq 80); do mkdir row/$i; echo $i >row/$i/f; done; " +
@@ -156,6 +147,23 @@ func TestFewDescriptors(t *testing.T) {
 	if got := w.read(strings.Repeat("d/", 60) + "f"); got != "deep\ndeeper\n" {
 		t.Errorf("the innermost file has %q", got)
 	}
+}
+
+// mountFew mounts anew on the host, by a daemon that may have no more than so many
+// descriptors.
+func (h *host) mountFew(descriptors int) {
+	t := h.w.t
+	t.Helper()
+	need(t, "prlimit", "util-linux")
+	if err := h.daemon.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	few := filepath.Join(t.TempDir(), "lockfs")
+	script := fmt.Sprintf("#!/bin/sh\nexec prlimit --nofile=%d -- %s \"$@\"\n", descriptors, lockfs)
+	if err := os.WriteFile(few, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	h.mountBy(few)
 }
 
 // A link from another directory would let a file be written under two locks.

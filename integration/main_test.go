@@ -21,6 +21,9 @@ var lockfs, client string
 // The go command keeps a test's result until something changes that the test
 // imports or looks at. The program under test is neither.
 var lookAtProgram = sync.OnceValue(func() error {
+	if *program != "" {
+		return nil
+	}
 	return filepath.WalkDir("../cmd/lockfs", func(path string, _ os.DirEntry, err error) error {
 		if err == nil {
 			_, err = os.Stat(path)
@@ -28,6 +31,8 @@ var lookAtProgram = sync.OnceValue(func() error {
 		return err
 	})
 })
+
+var program = flag.String("lockfs", "", "the lockfs to test (that of this source tree): a test of its own binary then needs neither Go nor the sources")
 
 // buildFlags are go build's for the program under test.
 var buildFlags []string
@@ -51,6 +56,14 @@ func run(m *testing.M) int {
 	if client, err = os.Executable(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
+	}
+	if *program != "" {
+		lockfs, err = filepath.Abs(*program)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return m.Run()
 	}
 	build := exec.Command("go", append(append([]string{"build", "-o", lockfs}, buildFlags...), "../cmd/lockfs")...)
 	if out, err := build.CombinedOutput(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -41,6 +42,20 @@ func (h *host) lines(code int, args ...string) []line {
 		all = append(all, l)
 	}
 	return all
+}
+
+// So many wait that what is to be said of them is more than an extended attribute
+// can have.
+func TestStatusOfManyWaiters(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	holder := w.alpha.hold()
+	const n = 400
+	j := w.alpha.client("many", w.in("held"), strconv.Itoa(n))
+	w.alpha.waits(n)
+	w.tell(holder)
+	w.expect(holder, "closed")
+	w.done(j)
 }
 
 // What a host holds and waits for is told without a path, by its mountpoint,

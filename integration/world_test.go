@@ -25,7 +25,8 @@ type world struct {
 	t           *testing.T
 	ctx         context.Context
 	tree, mnt   string
-	options     []string // arguments of lockfs mount
+	options     []string      // arguments of lockfs mount
+	bound       time.Duration // as the constant, where not much more is to be waited for
 	alpha, beta *host
 }
 
@@ -44,7 +45,7 @@ func newWorld(t *testing.T, options ...string) *world {
 	canMount(t)
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &world{t: t, ctx: ctx, tree: filepath.Join(dir, "tree"), mnt: filepath.Join(dir, "mnt"), options: options}
+	w := &world{t: t, ctx: ctx, tree: filepath.Join(dir, "tree"), mnt: filepath.Join(dir, "mnt"), options: options, bound: bound}
 	for _, d := range []string{w.tree, w.mnt, w.back()} {
 		if err := os.Mkdir(d, 0o755); err != nil {
 			t.Fatal(err)
@@ -132,7 +133,7 @@ func (h *host) start(name string, args ...string) *played.Job {
 // expect waits for the job's next line.
 func (w *world) expect(j *played.Job, want string) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.ctx, bound)
+	ctx, cancel := context.WithTimeout(w.ctx, w.bound)
 	defer cancel()
 	if err := j.Expect(ctx, want); err != nil {
 		w.t.Fatal(err)
@@ -142,7 +143,7 @@ func (w *world) expect(j *played.Job, want string) {
 // line waits for the job's next line and returns it.
 func (w *world) line(j *played.Job) string {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.ctx, bound)
+	ctx, cancel := context.WithTimeout(w.ctx, w.bound)
 	defer cancel()
 	line, err := j.Line(ctx)
 	if err != nil {
@@ -170,7 +171,7 @@ func (w *world) done(j *played.Job) {
 // ended waits for the job to end and returns how.
 func (w *world) ended(j *played.Job) error {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.ctx, bound)
+	ctx, cancel := context.WithTimeout(w.ctx, w.bound)
 	defer cancel()
 	err := j.Wait(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -182,9 +183,9 @@ func (w *world) ended(j *played.Job) error {
 // until waits for a state.
 func (w *world) until(what string, holds func() bool) {
 	w.t.Helper()
-	for deadline := time.Now().Add(bound); !holds(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(w.bound); !holds(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			w.t.Fatalf("not seen within %v: %s", bound, what)
+			w.t.Fatalf("not seen within %v: %s", w.bound, what)
 		}
 	}
 }
@@ -278,7 +279,7 @@ func (w *world) write(name, text string) {
 func (w *world) nothingLeft() {
 	w.t.Helper()
 	var left []string
-	for deadline := time.Now().Add(bound); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(w.bound); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if left = w.left(); len(left) == 0 {
 			return
 		}

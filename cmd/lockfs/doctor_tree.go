@@ -145,7 +145,7 @@ func descriptors() finding {
 	}
 	if l.Max < enough {
 		return warning(check, "raise it: ulimit -Hn 65536, or LimitNOFILE= of the unit",
-			"a daemon may have %d open, and needs one for each file that is open through it and for each directory in use", l.Max)
+			"a daemon may have %d open, and needs one for each file that is open through it, two for each lock and one for each directory in use", l.Max)
 	}
 	return ok(check, "%d for a daemon", l.Max)
 }

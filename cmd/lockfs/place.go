@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
@@ -96,22 +97,35 @@ func (p *place) status(judge lock.Judge) (st lock.Status, err error) {
 
 // mountStatus asks the mount's daemon for the status.
 func (p *place) mountStatus() (lock.Status, error) {
+	text, err := p.statusText()
+	if err != nil {
+		return lock.Status{}, fmt.Errorf("%s: %s: %w", p.path, lock.StatusXattr, err)
+	}
+	var st lock.Status
+	if err := json.Unmarshal(text, &st); err != nil {
+		return lock.Status{}, fmt.Errorf("%s: %s: %w", p.path, lock.StatusXattr, err)
+	}
+	st.Advise(p.path)
+	return st, nil
+}
+
+// statusText returns the status as the mount's daemon says it. Where hundreds wait
+// it is more than an attribute can have; the directory's virtual file has it too,
+// but only for who may search the directory.
+func (p *place) statusText() ([]byte, error) {
 	buf := make([]byte, 4096)
 	for {
 		n, err := unix.Getxattr(p.name(), lock.StatusXattr, buf)
-		if errors.Is(err, unix.ERANGE) {
+		switch {
+		case errors.Is(err, unix.ERANGE):
 			buf = make([]byte, 2*len(buf))
-			continue
+		case errors.Is(err, unix.E2BIG):
+			return os.ReadFile(filepath.Join(p.name(), lock.Reserved))
+		case err != nil:
+			return nil, err
+		default:
+			return buf[:n], nil
 		}
-		if err != nil {
-			return lock.Status{}, fmt.Errorf("%s: %s: %w", p.path, lock.StatusXattr, err)
-		}
-		var st lock.Status
-		if err := json.Unmarshal(buf[:n], &st); err != nil {
-			return lock.Status{}, fmt.Errorf("%s: %s: %w", p.path, lock.StatusXattr, err)
-		}
-		st.Advise(p.path)
-		return st, nil
 	}
 }
 

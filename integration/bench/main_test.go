@@ -69,7 +69,8 @@ func nothingLeft(t *testing.T, tmp string) {
 func TestAllWorkOnLockfs(t *testing.T) {
 	docs := t.TempDir()
 	page := filepath.Join(docs, "performance.md")
-	if err := os.WriteFile(page, []byte("before\n"+beginMark+"replaced\n"+endMark+"after\n"), 0o644); err != nil {
+	const begin, end = "before\n<!-- " + writes + ": -->\n", "<!-- end -->\nafter\n"
+	if err := os.WriteFile(page, []byte(begin+"replaced\n"+end), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	cmd, tmp := bench(t, "-backing", "tmpfs", "-fs", "lockfs", "-scale", "0.001", "-rounds", "1", "-write", docs)
@@ -86,7 +87,7 @@ func TestAllWorkOnLockfs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := string(text); !strings.HasPrefix(s, "before\n"+beginMark) || !strings.HasSuffix(s, endMark+"after\n") ||
+	if s := string(text); !strings.HasPrefix(s, begin) || !strings.HasSuffix(s, end) ||
 		strings.Contains(s, "replaced") || !strings.Contains(s, "| clients: 16 |") {
 		t.Errorf("performance.md:\n%s", s)
 	}

@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/lockfs/lockfs/internal/docs"
 )
 
 // report is what is told of a run.
@@ -22,7 +22,7 @@ type report struct {
 	results []*result
 }
 
-func newReport(c config) *report { return &report{config: c, began: time.Now(), load: loadAverage()} }
+func newReport(c config) *report { return &report{config: c, began: time.Now(), load: docs.Load()} }
 
 // note remembers a line for people, and tells it at once.
 func (r *report) note(format string, args ...any) {
@@ -33,14 +33,9 @@ func (r *report) note(format string, args ...any) {
 
 // end notes on what machine it was, and how busy that was.
 func (r *report) end() {
-	var u unix.Utsname
-	release := "unknown"
-	if unix.Uname(&u) == nil {
-		release = unix.ByteSliceToString(u.Release[:])
-	}
-	after := loadAverage()
-	r.notes = append(r.notes, fmt.Sprintf("%s, Linux %s, %d processors, scale %g, rounds: %d, %v; the load was %s before and %s after",
-		r.began.UTC().Format(time.DateOnly), release, runtime.NumCPU(), r.config.scale, r.config.rounds,
+	after := docs.Load()
+	r.notes = append(r.notes, fmt.Sprintf("%s, %s, scale %g, rounds: %d, %v; the load was %s before and %s after",
+		r.began.UTC().Format(time.DateOnly), docs.Machine(), r.config.scale, r.config.rounds,
 		time.Since(r.began).Round(time.Second), r.load, after))
 	for _, load := range []string{r.load, after} {
 		if l, err := strconv.ParseFloat(load, 64); err == nil && l > 2*float64(runtime.NumCPU()) {
@@ -48,16 +43,6 @@ func (r *report) end() {
 			break
 		}
 	}
-}
-
-// loadAverage is how many processes have run or wanted to in the last minute.
-func loadAverage() string {
-	data, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return "unknown"
-	}
-	first, _, _ := strings.Cut(string(data), " ")
-	return first
 }
 
 // failures counts the cells that failed.
@@ -199,25 +184,12 @@ func align(b *strings.Builder, rows [][]string) {
 	w.Flush() // never fails on a Builder
 }
 
-// What is between these lines of performance.md is this program's.
-const (
-	beginMark = "<!-- go run ./integration/bench -write docs: -->\n"
-	endMark   = "<!-- end -->\n"
-)
+// writes is the command whose figures stand in performance.md.
+const writes = "go run ./integration/bench -write docs"
 
 // write puts the tables into performance.md in dir, between the marks, and the
 // plots beside it.
 func (r *report) write(dir string) error {
-	path := filepath.Join(dir, "performance.md")
-	old, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	before, rest, ok := strings.Cut(string(old), beginMark)
-	_, after, ok2 := strings.Cut(rest, endMark)
-	if !ok || !ok2 {
-		return fmt.Errorf("%s lacks the lines %q and %q", path, beginMark, endMark)
-	}
 	var b strings.Builder
 	for _, n := range r.notes {
 		fmt.Fprintf(&b, "\n- %s", n)
@@ -236,7 +208,7 @@ func (r *report) write(dir string) error {
 			fmt.Fprintf(&b, "\nWhere lockfs is behind:\n\n- %s\n", strings.Join(behind, "\n- "))
 		}
 	}
-	return os.WriteFile(path, []byte(before+beginMark+b.String()+"\n"+endMark+after), 0o644)
+	return docs.WriteFigures(filepath.Join(dir, "performance.md"), writes, b.String())
 }
 
 func markdown(b *strings.Builder, rows [][]string) {

@@ -1,4 +1,4 @@
-// Package docs has the tests of the documents in docs: the messages that
-// docs/messages.md explains are those of the source, and the commands that
-// docs/operator.md shows work. It has nothing else.
+// Package docs writes what programs have measured into the documents in docs, and
+// has the tests of these: the messages that docs/messages.md explains are those of
+// the source, and the commands that docs/operator.md shows work.
 package docs
