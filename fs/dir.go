@@ -133,6 +133,7 @@ func (n *dirNode) Place(c cred.Cred) lock.Place {
 		},
 		Released: func(lost bool) {
 			n.tree.released(n.key, lost)
+			n.tree.releasedAs(n, lost)
 			n.tree.held.Released(below)
 		},
 	}
@@ -142,6 +143,7 @@ func (n *dirNode) Place(c cred.Cred) lock.Place {
 // names at once, the files' attributes when they are next asked for.
 func (n *dirNode) taken() {
 	n.tree.takes.Add(1)
+	n.tree.altered(n) // if not by the take itself, then by who had the lock before
 	n.fresh.reset()
 	if no := n.shown.end(); no != 0 {
 		n.tree.tellShown(no, n)
@@ -209,7 +211,12 @@ func (n *dirNode) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (
 	}
 	c := callerOf(ctx)
 	f := found{fd: -1}
+	known := n.subdirectory(name)
 	no := n.tree.settled(func() syscall.Errno {
+		var s seen
+		if known != nil {
+			s = n.tree.see(known.key)
+		}
 		if f.fd >= 0 {
 			unix.Close(f.fd) // O_PATH: it has nothing to fail with
 			f.fd = -1
@@ -223,6 +230,9 @@ func (n *dirNode) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (
 		})
 		if f.id.Mode == unix.S_IFDIR {
 			n.tree.showWish(keyOf(f), &f.st)
+			if known != nil && known.key == keyOf(f) {
+				s.show(&f.st)
+			}
 		}
 		return no
 	})
@@ -232,6 +242,16 @@ func (n *dirNode) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (
 	return n.child(ctx, f, out), 0
 }
 
+// subdirectory is the directory name as the kernel knows it; nil if that is none.
+func (n *dirNode) subdirectory(name string) *dirNode {
+	child := n.GetChild(name)
+	if child == nil {
+		return nil
+	}
+	d, _ := child.Operations().(*dirNode)
+	return d
+}
+
 // Getattr is where a thread waits that an operation in the directory has sent
 // around (package gate). Nobody else waits.
 func (n *dirNode) Getattr(ctx context.Context, _ fusefs.FileHandle, out *fuse.AttrOut) syscall.Errno {
@@ -239,10 +259,11 @@ func (n *dirNode) Getattr(ctx context.Context, _ fusefs.FileHandle, out *fuse.At
 	if no := n.tree.gate.Attributes(ctx, c.Caller, n); no != 0 {
 		return no
 	}
+	held, _ := n.tree.locks.Holds(n.key)
 	// The kernel forgets all attributes of a directory with each change in it
 	// (fuse_dir_changed in fs/fuse/dir.c), and asks before the next who may do
 	// that.
-	if n.tree.locks.Holds(n.key) && c.actsByName() {
+	if held && c.actsByName() {
 		return n.rights(c, out)
 	}
 	l := n.tree.looking()
@@ -272,8 +293,12 @@ func (n *dirNode) attributes(c caller, out *fuse.AttrOut) syscall.Errno {
 // force asks the server for them.
 func (n *dirNode) stat(c caller, force bool) (st unix.Statx_t, no syscall.Errno) {
 	no = n.tree.settled(func() syscall.Errno {
+		s := n.tree.see(n.key)
 		no := n.as(c, func(fd int) error { return stat(fd, force, &st) })
-		n.tree.showWish(n.key, &st)
+		if no == 0 {
+			n.tree.showWish(n.key, &st)
+			s.show(&st)
+		}
 		return no
 	})
 	return st, no
@@ -322,6 +347,8 @@ func (n *dirNode) alterLocked(ctx context.Context, c caller, f func(fd int, lock
 	default:
 		return no
 	}
+	n.tree.altered(n)
+	defer n.tree.altered(n)
 	return n.as(c, func(fd int) error { return f(fd, no == 0) })
 }
 

@@ -105,6 +105,7 @@ func (n *dirNode) end() {
 	n.gone = true
 	n.mu.Unlock()
 	n.tree.idle.remove(n)
+	n.tree.forgetCtime(n)
 	n.idle()
 }
 

@@ -20,6 +20,7 @@ func (n *dirNode) alter(ctx context.Context, c caller, f func(fd int, h *lock.Ho
 	}
 	defer hold.Release()
 	n.tree.changing(n)
+	defer n.tree.altered(n)
 	return n.as(c, func(fd int) error { return f(fd, hold) })
 }
 

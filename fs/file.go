@@ -158,7 +158,7 @@ func (n *fileNode) Setattr(ctx context.Context, fh fusefs.FileHandle, in *fuse.S
 	const changes = fuse.FATTR_MODE | fuse.FATTR_UID | fuse.FATTR_GID | fuse.FATTR_SIZE | fuse.FATTR_ATIME | fuse.FATTR_MTIME
 	if no == 0 && in.Valid&changes != 0 {
 		no = n.alter(ctx, c, func(fd int) error {
-			defer n.tree.changes.of(n.id).Add(1)
+			defer n.tree.changes.at(n.id.Ino).Add(1)
 			return setAttributes(fd, in)
 		})
 	}

@@ -51,7 +51,7 @@ func newHandle(t *tree, f found, flags uint32) *fileHandle {
 		direct: flags&unix.O_DIRECT != 0,
 		holds:  map[*dirNode]*lock.Hold{},
 
-		changes: t.changes.of(f.id),
+		changes: t.changes.at(f.id.Ino),
 	}
 	h.settledAt.Store(h.changes.Load())
 	h.desc.closed = h.closed

@@ -27,7 +27,7 @@ const removalTries = 4
 // If f fails because to/name holds a lock, though nothing else, that lock is
 // taken as well, and vacated, and f is run again.
 func (r removal) run(ctx context.Context, c caller, f func(fd int, ls *locks) error) syscall.Errno {
-	victim := r.victim()
+	victim := r.to.subdirectory(r.name)
 	// A thread that was sent around for the victim's lock as well comes back
 	// to ask for all of them at once.
 	with := victim != nil && victim.inTheWay.Load()
@@ -58,6 +58,7 @@ func (r removal) under(ctx context.Context, c *caller, dirs []*dirNode, victim *
 	}
 	defer ls.release()
 	r.from.tree.changing(r.from, r.to)
+	defer r.from.tree.altered(r.from, r.to)
 	run := func() (no syscall.Errno, inTheWay bool) {
 		if h := ls.of(victim); h != nil && victim.looksEmpty(*c) {
 			if no := victim.vacate(ctx, *c, h); no != 0 {
@@ -82,16 +83,6 @@ func (r removal) under(ctx context.Context, c *caller, dirs []*dirNode, victim *
 		}
 	}
 	return no, inTheWay
-}
-
-// victim is the directory to/name as the kernel knows it; nil if that is none.
-func (r removal) victim() *dirNode {
-	child := r.to.GetChild(r.name)
-	if child == nil {
-		return nil
-	}
-	d, _ := child.Operations().(*dirNode)
-	return d
 }
 
 // vacate takes the lock of h, which is the directory's, out of it.

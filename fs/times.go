@@ -77,6 +77,7 @@ func (t *tree) showWish(k lock.Key, st *unix.Statx_t) {
 // changing is called before a name of the directory is changed: whatever time
 // it was to have, it gets a new one.
 func (t *tree) changing(dirs ...*dirNode) {
+	t.altered(dirs...)
 	for _, n := range dirs {
 		t.setWish(n.key, nil)
 	}

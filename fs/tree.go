@@ -21,18 +21,20 @@ import (
 
 // tree is what the nodes of one mount share.
 type tree struct {
-	source  string // for people
-	target  string // where it is mounted
-	began   time.Time
-	root    *dirNode
-	self    *procid.Local
-	locks   *lock.Manager
-	gate    *gate.Gate
-	log     *logrus.Logger
-	held    HeldLog
-	events  func(lock.Event)
-	idle    *idleDirs
+	source string // for people
+	target string // where it is mounted
+	began  time.Time
+	root   *dirNode
+	self   *procid.Local
+	locks  *lock.Manager
+	gate   *gate.Gate
+	log    *logrus.Logger
+	held   HeldLog
+	events func(lock.Event)
+	idle   *idleDirs
+	// changes counts those of files' data, each when it was made.
 	changes changes
+	ctimes  ctimes
 	through through
 	// takes counts those of all directories' locks.
 	takes atomic.Uint64

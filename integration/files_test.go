@@ -124,6 +124,74 @@ func TestTimesOfDirectories(t *testing.T) {
 	}
 }
 
+// The release of a lock is not seen in its directory's change time by who has seen
+// that since the last change, and everything else is.
+func TestChangeTimeOverARelease(t *testing.T) {
+	need(t, "python3", "python3")
+	w := newWorld(t)
+	const look = `
+import os, sys
+for line in sys.stdin:
+    print(os.stat(".").st_ctime_ns, os.stat(sys.argv[1]).st_ctime_ns, os.stat("` + "{in}" + `").st_ctime_ns, flush=True)
+`
+	j := w.alpha.start("python3", "-c", "import os; os.chdir('"+w.in()+"')"+strings.ReplaceAll(look, "{in}", w.in()), w.back())
+	times := func() (shown, real string) {
+		t.Helper()
+		w.tell(j)
+		f := strings.Fields(w.line(j))
+		if len(f) != 3 || f[0] != f[2] {
+			t.Fatalf("by its descriptor and by its path the directory changed at %q", f)
+		}
+		return f[0], f[1]
+	}
+	w.done(w.alpha.sh("echo x >f"))
+	w.nothingLeft()
+	last, _ := times()
+	for _, c := range []struct {
+		name   string
+		by     *host
+		script string
+		shows  bool // in the directory's change time
+	}{
+		{"a file is made", w.alpha, "echo x >new", true},
+		{"one is removed", w.alpha, "rm new", true},
+		{"another host makes one", w.beta, "echo x >new", true},
+		{"one is made and the lock used on", w.alpha, "echo x >newer; stat . >/dev/null; echo x >>newer", true},
+		{"the directory's mode is changed", w.alpha, "chmod 700 .", true},
+		{"and its owner, by another host", w.beta, "chown 1:1 .", true},
+		{"its time is set", w.alpha, "touch -d 2001-02-03 .", true},
+		{"another host renames a file", w.beta, "mv new old", true},
+	} {
+		w.done(c.by.sh(c.script))
+		w.nothingLeft()
+		if shown, _ := times(); (shown != last) != c.shows {
+			t.Errorf("%s: it changed at %s, then at %s", c.name, last, shown)
+		} else {
+			last = shown
+		}
+	}
+	for range 3 {
+		// The lock is held while the time is looked at.
+		holder := w.alpha.hold()
+		during, _ := times()
+		w.tell(holder)
+		w.expect(holder, "closed")
+		w.nothingLeft()
+		w.until("the release", func() bool { return w.alpha.status().Holder == nil })
+		after, real := times()
+		w.tell(holder)
+		w.done(holder)
+		if after != during || real == after {
+			t.Errorf("it changed at %s, after the release at %s, in truth at %s", during, after, real)
+		}
+	}
+	// So tar, which looks before and after, is content.
+	w.done(w.alpha.sh("for i in $(seq 40); do echo x >f$i; tar -cPf " + w.tree + "/t.tar " + w.in() + " || exit; done"))
+	if err := os.Remove(filepath.Join(w.tree, "t.tar")); err != nil {
+		t.Error(err)
+	}
+}
+
 // A daemon that may have few descriptors serves many directories: those that are
 // not in use have none.
 func TestFewDescriptors(t *testing.T) {

@@ -161,13 +161,16 @@ func (m *Manager) Contended(k Key) bool {
 	return e != nil && len(e.waiters) > 0
 }
 
-// Holds reports whether the directory's lock is in use by a job of this process,
-// or lingers.
-func (m *Manager) Holds(k Key) bool {
+// Holds reports whether this process holds the directory's lock, be it that it
+// only lingers, and whether it is about to release it or has begun to.
+func (m *Manager) Holds(k Key) (held, ending bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.entries[k]
-	return e != nil && e.owner != nil && !e.owner.ending
+	if e == nil || e.owner == nil {
+		return false, false
+	}
+	return true, e.owner.ending
 }
 
 // Waiting returns the holder and the waiters of this process for one
