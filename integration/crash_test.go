@@ -237,9 +237,7 @@ func TestBrokenLock(t *testing.T) {
 			if got := w.record(); got != record {
 				t.Errorf("the record of the new holder became %q", got)
 			}
-			if !w.alpha.lost() {
-				t.Error("the log does not say that the lock was taken away")
-			}
+			w.until("the log says that the lock was taken away", w.alpha.lost)
 			w.tell(next)
 			w.tell(next)
 			w.done(next)
