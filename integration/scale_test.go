@@ -117,9 +117,7 @@ func (f *figures) crowd(t *testing.T, c crowd) {
 	w.dir(c.step)
 	c.prepare(t, w.back(c.step), n)
 	before := weigh(t, read)
-	j := w.alpha.client("crowd", c.step, w.in(c.step), strconv.Itoa(n))
-	w.expect(j, "ready")
-	w.tell(j)
+	j := w.crowds(c.step, w.in(c.step), n)
 	done, no, flat := w.crowded(j)
 	if done != n || no != "ok" {
 		t.Fatalf("%d of %d, and then %s", done, n, no)
@@ -133,9 +131,7 @@ func (f *figures) crowd(t *testing.T, c crowd) {
 			t.Errorf("%d locks are held, want %d", held, c.holds(n))
 		}
 	}
-	w.tell(j)
-	w.expect(j, "closed")
-	w.done(j)
+	w.disperses(j)
 	kept := w.relieved(read, n, before, full)
 	f.crowds = append(f.crowds, fmt.Sprintf("| %s | %d | %s | %.1f | %s | %s |", c.what, n, each(full.memory-before.memory, n),
 		float64(full.descriptors-before.descriptors)/float64(n), mebibytes(kept.memory-before.memory), flat))
@@ -150,18 +146,14 @@ func (f *figures) known(t *testing.T, what string, most int, prepare func(*testi
 	w.dir(dir)
 	prepare(t, w.back(dir), n)
 	before, inodes := weigh(t, read), fuseInodes(t)
-	j := w.alpha.client("crowd", "look", w.in(dir), strconv.Itoa(dirs))
-	w.expect(j, "ready")
-	w.tell(j)
+	j := w.crowds("look", w.in(dir), dirs)
 	done, no, flat := w.crowded(j)
 	if done != dirs || no != "ok" {
 		t.Fatalf("%d of %d directories, and then %s", done, dirs, no)
 	}
 	full := weigh(t, read)
 	t.Logf("the kernel knew %d inodes more", fuseInodes(t)-inodes)
-	w.tell(j)
-	w.expect(j, "closed")
-	w.done(j)
+	w.disperses(j)
 	kept := w.relieved(read, n, before, full)
 	f.crowds = append(f.crowds, fmt.Sprintf("| %s that the kernel knows, %d in a directory | %d | %s | %.1f | %s | %s |", what, crowdFiles, n,
 		each(full.memory-before.memory, n), float64(full.descriptors-before.descriptors)/float64(n), mebibytes(kept.memory-before.memory), flat))
@@ -233,9 +225,7 @@ func (f *figures) clients(t *testing.T) {
 		one = cmp.Or(one, speed)
 		f.speeds = append(f.speeds, fmt.Sprintf("| %d | %.2f |", clients, speed/one))
 		for _, j := range jobs {
-			w.tell(j)
-			w.expect(j, "closed")
-			w.done(j)
+			w.disperses(j)
 		}
 	}
 	w.until("that no lock is held", func() bool { return total(t, read(), "lockfs_holds") == 0 })
@@ -251,18 +241,14 @@ func (f *figures) noMoreDescriptors(t *testing.T, c crowd) {
 	dir := "few." + c.step
 	w.dir(dir)
 	c.prepare(t, w.back(dir), n)
-	j := w.alpha.client("crowd", c.step, w.in(dir), strconv.Itoa(n))
-	w.expect(j, "ready")
-	w.tell(j)
+	j := w.crowds(c.step, w.in(dir), n)
 	done, no, _ := w.crowded(j)
 	if done < may/8 || done > may || no != "EMFILE" {
 		t.Errorf("%d of %d, and then %s", done, n, no)
 	}
 	t.Logf("%d with %d descriptors", done, may)
 	w.done(w.alpha.sh("stat . >/dev/null && mkdir new && rmdir new"))
-	w.tell(j)
-	w.expect(j, "closed")
-	w.done(j)
+	w.disperses(j)
 	w.done(w.alpha.sh("echo x >f && cat f && rm f"))
 	w.nothingLeft()
 }
@@ -351,6 +337,22 @@ func (w *world) relieved(read func() string, n int, before, full weight) (is wei
 func each(bytes, n int) string { return fmt.Sprintf("%.1f KiB", float64(bytes)/1024/float64(n)) }
 
 func mebibytes(bytes int) string { return fmt.Sprintf("%d MiB", bytes>>20) }
+
+// crowds has a client "crowd" on alpha do its step, and disperses has it close all.
+func (w *world) crowds(step, dir string, n int) *played.Job {
+	w.t.Helper()
+	j := w.alpha.client("crowd", step, dir, strconv.Itoa(n))
+	w.expect(j, "ready")
+	w.tell(j)
+	return j
+}
+
+func (w *world) disperses(j *played.Job) {
+	w.t.Helper()
+	w.tell(j)
+	w.expect(j, "closed")
+	w.done(j)
+}
 
 // crowded reads what a client "crowd" says when it can do no more: how often it
 // did it, how the next ended, and what the last tenth took to the first.

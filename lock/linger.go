@@ -3,10 +3,10 @@ package lock
 import "time"
 
 // LingerAuto as a Config's Linger means: for as long as it takes to release a
-// lock and take it again, 10 ms at least. A job that goes on later than that pays
-// for both, and other hosts have waited for nothing no longer than what it would
-// have saved: neither is ever worse off than twice what a clairvoyant would cost
-// them. So a slow server makes a lock linger longer, and a fast one does not.
+// lock and take it again, 10 ms at least and 1 s at the most. Between those, what
+// is lost by lingering in vain is never more than the release and take that it
+// would have saved. So a slow server makes a lock linger longer, and a fast one
+// does not.
 const LingerAuto time.Duration = -1
 
 const (
